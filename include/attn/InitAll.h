@@ -1,0 +1,31 @@
+//===- InitAll.h - registration of everything ------------------*- C++ -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The one place where dialects, passes and pipelines are registered.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_INITALL_H
+#define ATTN_INITALL_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace attn {
+
+/// Our dialects and those that our pipelines meet.
+inline void registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect>();
+}
+
+/// All passes and pipelines.
+inline void registerAllPasses() {}
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,155 @@
+//===- AttnDialect.cpp - registration, parsing and printing of the attn dialect ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+#include "attn/Dialect/Attn/IR/AttnDialect.cpp.inc"
+#include "attn/Dialect/Attn/IR/AttnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "attn/Dialect/Attn/IR/AttnTypes.cpp.inc"
+
+void AttnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "attn/Dialect/Attn/IR/AttnTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// variant, hook
+//===----------------------------------------------------------------------===//
+
+static void printArgs(OpAsmPrinter &p, Region &body) {
+  p << '(';
+  llvm::interleaveComma(body.getArguments(), p, [&](BlockArgument arg) { p.printRegionArgument(arg); });
+  p << ')';
+}
+
+ParseResult VariantOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  SmallVector<OpAsmParser::Argument> params;
+  Builder &builder = parser.getBuilder();
+  Normalizer normalizer = Normalizer::Softmax;
+  if (parser.parseSymbolName(name, SymbolTable::getSymbolAttrName(), result.attributes) ||
+      parser.parseArgumentList(params, AsmParser::Delimiter::Paren, /*allowType=*/true))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("normalizer"))) {
+    StringRef keyword;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseLParen() || parser.parseKeyword(&keyword) || parser.parseRParen())
+      return failure();
+    auto kind = symbolizeNormalizer(keyword);
+    if (!kind)
+      return parser.emitError(loc) << "unknown normalizer '" << keyword << "', expected softmax or none";
+    normalizer = *kind;
+  }
+  result.addAttribute("normalizer", NormalizerAttr::get(builder.getContext(), normalizer));
+  Region *body = result.addRegion();
+  if (parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*body, params))
+    return failure();
+  if (body->empty())
+    body->emplaceBlock();
+  return success();
+}
+
+void VariantOp::print(OpAsmPrinter &p) {
+  p << ' ';
+  p.printSymbolName(getSymName());
+  printArgs(p, getBody());
+  if (getNormalizer() != Normalizer::Softmax)
+    p << " normalizer(" << stringifyNormalizer(getNormalizer()) << ')';
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"sym_name", "normalizer"});
+  p << ' ';
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+HookOp VariantOp::getHook(HookKind kind) {
+  for (auto hook : getBody().getOps<HookOp>())
+    if (hook.getKind() == kind)
+      return hook;
+  return {};
+}
+
+ParseResult HookOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<OpAsmParser::Argument> args;
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  auto kind = symbolizeHookKind(keyword);
+  if (!kind)
+    return parser.emitError(loc) << "unknown hook '" << keyword
+                                 << "', expected query, key, value, logits, mask, sink or output";
+  result.addAttribute("kind", HookKindAttr::get(parser.getContext(), *kind));
+  Region *body = result.addRegion();
+  return failure(parser.parseArgumentList(args, AsmParser::Delimiter::Paren, /*allowType=*/true) ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*body, args));
+}
+
+void HookOp::print(OpAsmPrinter &p) {
+  p << ' ' << stringifyHookKind(getKind()) << ' ';
+  printArgs(p, getBody());
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"kind"});
+  p << ' ';
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+YieldOp HookOp::getYield() { return cast<YieldOp>(getBody().front().getTerminator()); }
+
+//===----------------------------------------------------------------------===//
+// attention
+//===----------------------------------------------------------------------===//
+
+MutableOperandRange AttentionOp::getDpsInitsMutable() {
+  // o and lse are the last operands.
+  unsigned count = getLse() ? 2 : 1;
+  return MutableOperandRange(*this, getNumOperands() - count, count);
+}
+
+void AttentionOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {
+  for (OpOperand &operand : (*this)->getOpOperands()) {
+    if (!isa<BaseMemRefType>(operand.get().getType()))
+      continue;
+    bool out = operand.getOperandNumber() >= getDpsInitsMutable()[0].getOperandNumber();
+    effects.emplace_back(out ? static_cast<MemoryEffects::Effect *>(MemoryEffects::Write::get())
+                             : MemoryEffects::Read::get(),
+                         &operand, SideEffects::DefaultResource::get());
+  }
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) { return cast<ShapedType>(value.getType()).getShape(); }
+int64_t AttentionOp::getQoHeads() { return shapeOf(getQ())[1]; }
+int64_t AttentionOp::getKvHeads() { return shapeOf(getK())[shapeOf(getK()).size() - 2]; }
+int64_t AttentionOp::getHeadDimQk() { return shapeOf(getQ()).back(); }
+int64_t AttentionOp::getHeadDimVo() { return shapeOf(getV()).back(); }
+int64_t AttentionOp::getPageSize() {
+  return getFormat().getKind() == FormatKind::Ragged ? 0 : shapeOf(getK())[1];
+}
+VariantOp AttentionOp::lookupVariant() {
+  if (!getVariantAttr())
+    return {};
+  return SymbolTable::lookupNearestSymbolFrom<VariantOp>(*this, getVariantAttr());
+}
+
+#define GET_OP_CLASSES
+#include "attn/Dialect/Attn/IR/AttnOps.cpp.inc"
