@@ -38,6 +38,9 @@ endfunction()
 # attn_add_tool(NAME [libraries...]): a tool from NAME.cpp in the current folder.
 function(attn_add_tool name)
   add_executable(${name} ${name}.cpp)
+  # The precompiled header is built with -fPIC; CMake would give an executable -fPIE.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
   target_compile_options(${name} PRIVATE -fno-rtti -fno-exceptions -Wall)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
     target_compile_options(${name} PRIVATE -Xclang -fno-pch-timestamp)

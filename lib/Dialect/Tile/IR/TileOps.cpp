@@ -9,6 +9,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -519,13 +520,16 @@ YieldOp MaskOp::getYield() { return cast<YieldOp>(getBody().front().getTerminato
 //===----------------------------------------------------------------------===//
 
 /// `(a, b) -> r`, or `(a, b, acc) -> r` when the accumulator's type is not the result's.
-static ParseResult parseDotTypes(OpAsmParser &parser, Type &a, Type &b, Type &acc, Type &result) {
+static ParseResult parseDotTypes(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> accOperand,
+                                 Type &a, Type &b, Type &acc, Type &result) {
   if (parser.parseLParen() || parser.parseType(a) || parser.parseComma() || parser.parseType(b))
     return failure();
   bool withAcc = succeeded(parser.parseOptionalComma());
   if ((withAcc && parser.parseType(acc)) || parser.parseRParen() || parser.parseArrow() || parser.parseType(result))
     return failure();
-  if (!withAcc) {
+  if (withAcc && !accOperand)
+    return parser.emitError(parser.getNameLoc()) << "has a type for an accumulator that is not there";
+  if (!withAcc && accOperand) {
     acc = result;
     if (auto pending = dyn_cast<PendingType>(result))
       acc = pending.getReg();
@@ -533,7 +537,7 @@ static ParseResult parseDotTypes(OpAsmParser &parser, Type &a, Type &b, Type &ac
   return success();
 }
 
-static void printDotTypes(OpAsmPrinter &p, Operation *, Type a, Type b, Type acc, Type result) {
+static void printDotTypes(OpAsmPrinter &p, Operation *, Value, Type a, Type b, Type acc, Type result) {
   p << '(' << a << ", " << b;
   Type usual = result;
   if (auto pending = dyn_cast<PendingType>(result))

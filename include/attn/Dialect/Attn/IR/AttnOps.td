@@ -98,7 +98,7 @@ def Attn_QoLenOp : Attn_CoordOp<"qo_len", "query tokens of the request">;
 def Attn_KVLenOp : Attn_CoordOp<"kv_len", "keys of the request, over all levels">;
 def Attn_RowOp : Attn_CoordOp<"row", "index of the query token in its request">;
 
-def Attn_RopeOp : Attn_Op<"rope", [Pure, SameOperandsAndResultType]> {
+def Attn_RopeOp : Attn_Op<"rope", [Pure, AllTypesMatch<["value", "result"]>]> {
   let summary = "rotary position embedding of a head vector";
   let description = [{
     Rotates the first `rotary` elements (0: all) at `position`: pairs (t, t +

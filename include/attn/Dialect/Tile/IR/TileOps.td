@@ -60,7 +60,7 @@ def Tile_ReturnOp : Tile_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]>
 def Tile_YieldOp : Tile_Op<"yield", [Pure, ReturnLike, Terminator]> {
   let summary = "results of a region of a tile op";
   let arguments = (ins Variadic<AnyType>:$operands);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";
 }
 
@@ -302,7 +302,7 @@ def Tile_DotOp : Tile_DotBase<"dot", Tile_Reg, [MemoryEffects<[MemRead]>]> {
   }];
   let results = (outs Tile_Reg:$result);
   let assemblyFormat = [{
-    $a `,` $b (`transpose_b` $transpose_b^)? (`acc` $acc^)? attr-dict `:` custom<DotTypes>(type($a), type($b), type($acc), type($result))
+    $a `,` $b (`transpose_b` $transpose_b^)? (`acc` $acc^)? attr-dict `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))
   }];
 }
 
@@ -310,7 +310,7 @@ def Tile_DotAsyncOp : Tile_DotBase<"dot_async", Tile_RegOrPending, [MemoryEffect
   let summary = "a matrix product in flight (level P)";
   let results = (outs Tile_Pending:$result);
   let assemblyFormat = [{
-    $a `,` $b (`transpose_b` $transpose_b^)? (`acc` $acc^)? attr-dict `:` custom<DotTypes>(type($a), type($b), type($acc), type($result))
+    $a `,` $b (`transpose_b` $transpose_b^)? (`acc` $acc^)? attr-dict `:` custom<DotTypes>(ref($acc), type($a), type($b), type($acc), type($result))
   }];
 }
 
