@@ -29,7 +29,7 @@
 
 // CHECK-LABEL: tile.kernel @decode
 // CHECK: scf.for
-// CHECK: tile.dot {{.*}} : (!tile.reg<16x128xbf16>, !tile.smem<4x32x128xbf16>) -> <4x16x32xf32>
+// CHECK: tile.dot {{.*}} transpose_b : (!tile.reg<16x128xbf16>, !tile.smem<4x32x128xbf16>) -> {{.*}}<4x16x32xf32>
 tile.kernel @decode(%q: !mq {tile.arg = "q"}, %k: !mk {tile.arg = "k"}, %v: !mk {tile.arg = "v"}, %o: !mq {tile.arg = "o"},
     %lse: !ml {tile.arg = "lse"}, %pages: !mi {tile.arg = "pages"}, %part_o: !mpo {tile.arg = "part_o"}, %part_lse: !mpl {tile.arg = "part_lse"},
     %items: !tile.items {tile.arg = "items"}, %tokens: !mt {tile.arg = "tokens"}, %scale: f32 {tile.arg = "scale"})
