@@ -14,6 +14,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/DialectRegistry.h"
 
 namespace attn {
@@ -24,7 +25,7 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 }
 
 /// All passes and pipelines.
-inline void registerAllPasses() {}
+inline void registerAllPasses() { mlir::tile::registerTilePasses(); }
 
 } // namespace attn
 

@@ -45,7 +45,8 @@ def Tile_ReduceScope : I32EnumAttr<"ReduceScope", "which holders of a row a redu
 
 def Tile_OperandKind : I32EnumAttr<"OperandKind", "operand of a matrix product", [
   I32EnumAttrCase<"A", 0, "a">,
-  I32EnumAttrCase<"B", 1, "b">
+  I32EnumAttrCase<"B", 1, "b">,
+  I32EnumAttrCase<"BT", 2, "bt">
 ]> {
   let cppNamespace = "::mlir::tile";
   let genSpecializedAttr = 0;
@@ -68,7 +69,10 @@ def Tile_OperandAttr : Tile_Attr<"Operand", "operand"> {
   let summary = "register operand of a matrix product whose accumulator has the parent layout";
   let description = [{
     `a`: m16k16 fragments; for 16-bit types the packed pairs of the accumulator
-    layout of the same shape. `b`: k16n8 fragments (mma.sync only).
+    layout of the same shape. `b`: k16n8 fragments (mma.sync only) of a tile
+    [.., k, n]: a thread holds, for each 16 x 8, k = 2 * (lane mod 4) + i mod 2
+    + 8 * (i / 2), n = lane / 4. `bt`: the same fragments of a tile [.., n, k]
+    (`transpose_b`). Both are replicated over the warps along the rows.
   }];
   let parameters = (ins EnumParameter<Tile_OperandKind>:$kind, "::mlir::Attribute":$parent);
   let assemblyFormat = "`<` $kind `,` `parent` `=` $parent `>`";
