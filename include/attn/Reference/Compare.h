@@ -1,4 +1,4 @@
-//===- Compare.h - tolerances, and what is worst ---------------*- C++ -*-===//
+//===- Compare.h - tolerances, and what is worst ----------------*- C++ -*-===//
 //
 // Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Reference.h - attention, slow and true ------------------*- C++ -*-===//
+//===- Reference.h - attention, slow and true -------------------*- C++ -*-===//
 //
 // Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

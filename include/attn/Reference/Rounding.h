@@ -1,4 +1,4 @@
-//===- Rounding.h - storage types and their exact rounding -----*- C++ -*-===//
+//===- Rounding.h - storage types and their exact rounding ------*- C++ -*-===//
 //
 // Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

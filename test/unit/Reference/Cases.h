@@ -1,4 +1,4 @@
-//===- Cases.h - small batches for the unit tests ---------------------------===//
+//===- Cases.h - small batches for the unit tests -------------------------===//
 //
 // Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

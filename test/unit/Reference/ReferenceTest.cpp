@@ -1,4 +1,4 @@
-//===- ReferenceTest.cpp - the reference against closed forms ---------------===//
+//===- ReferenceTest.cpp - the reference against closed forms -------------===//
 //
 // Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RoundingTest.cpp - storage types against simple definitions ----------===//
+//===- RoundingTest.cpp - storage types against simple definitions --------===//
 //
 // Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
