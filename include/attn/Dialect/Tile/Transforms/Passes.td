@@ -40,4 +40,48 @@ def TileAssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::tile::KernelOp"
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+def TileMultibufferPass : Pass<"tile-multibuffer", "::mlir::tile::KernelOp"> {
+  let summary = "loads to shared memory inside a loop go through pipelines of `stages` slots";
+  let description = [{
+    Before: level L. After: level P. Each `tile.load` to shared memory in the
+    body of an `scf.for` becomes producer_acquire, load_async, consumer_wait
+    (before its first use) and consumer_release (after its last).
+
+    With `prefetch` (machines whose warps load for themselves) the loads run
+    `stages - 1` steps ahead: guarded loads before the loop, and one in each
+    step right after the wait for its own tile. consumer_wait then carries
+    `tile.in_flight`, the number of younger loads that may still be under way.
+    Without it every step loads its own tile; roles move the loads ahead later.
+    A plain load to shared memory before the loop moves behind the first loads.
+  }];
+  let options = [
+    Option<"prefetch", "prefetch", "bool", "true", "load ahead within the loop">
+  ];
+  let statistics = [
+    Statistic<"numPipelines", "num-pipelines", "loads turned into pipelines">
+  ];
+}
+
+def TileAllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::tile::KernelOp"> {
+  let summary = "places of all tiles in shared memory";
+  let description = [{
+    Gives each op that owns shared memory (pipelines, loads to shared memory,
+    reductions across warps, layout conversions) a byte offset,
+    `tile.shared_offset`, and the kernel the total, `tile.shared_bytes`.
+    Tiles with a swizzle start at multiples of 1024. Barriers of pipelines that
+    need them (`config.load = tma` or roles) are 16 bytes a stage at
+    `tile.barrier_offset`; words of a pipeline, 4 bytes each, at
+    `tile.words_offset`. Scratch memory that only one op uses at a time is
+    shared by all such ops, and lies in the pipelines when these are idle then
+    (level P, outside their loops). The total is checked against the target.
+  }];
+  let options = [
+    Option<"limit", "limit", "int64_t", "0", "bytes a CTA may use (0: the target's limit)">
+  ];
+}
+
 #endif

@@ -1,0 +1,26 @@
+//===- SharedMemory.h - where tiles stand in shared memory -----*- C++ -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_TILE_TRANSFORMS_SHAREDMEMORY_H
+#define ATTN_DIALECT_TILE_TRANSFORMS_SHAREDMEMORY_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+
+namespace mlir::tile {
+/// Attributes of tile-allocate-shared (i64, bytes): on ops, on pipelines, and the total on the kernel.
+inline constexpr llvm::StringLiteral kSharedOffset = "tile.shared_offset";
+inline constexpr llvm::StringLiteral kBarrierOffset = "tile.barrier_offset";
+inline constexpr llvm::StringLiteral kWordsOffset = "tile.words_offset";
+inline constexpr llvm::StringLiteral kSharedBytes = "tile.shared_bytes";
+
+/// Bytes of shared memory that `op` needs only while it runs.
+int64_t getScratchBytes(Operation *op);
+/// Warps side by side along dimension `dim` of a tile.
+int64_t getWarpsAlong(RegType type, int64_t dim);
+} // namespace mlir::tile
+
+#endif

@@ -1,0 +1,161 @@
+//===- AllocateShared.cpp - places in shared memory ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
+#include "attn/Target/KnownTargets.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::tile {
+#define GEN_PASS_DEF_TILEALLOCATESHAREDPASS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace mlir::tile
+
+using namespace mlir;
+using namespace mlir::tile;
+
+/// Rank-full layout at the bottom of slices and operands, and which of its dimensions are gone.
+static MmaAttr findRoot(Attribute layout, llvm::SmallBitVector &gone) {
+  if (auto slice = dyn_cast_or_null<SliceAttr>(layout)) {
+    MmaAttr root = findRoot(slice.getParent(), gone);
+    if (!root)
+      return {};
+    // `dim` counts the dimensions that the parent has left.
+    int64_t left = slice.getDim();
+    for (int64_t d = 0, e = gone.size(); d < e; ++d)
+      if (!gone[d] && left-- == 0) {
+        gone.set(d);
+        return root;
+      }
+    return {};
+  }
+  if (auto operand = dyn_cast_or_null<OperandAttr>(layout))
+    return findRoot(operand.getParent(), gone);
+  auto root = dyn_cast_or_null<MmaAttr>(layout);
+  if (root)
+    gone.resize(root.getWarps().size());
+  return root;
+}
+
+int64_t tile::getWarpsAlong(RegType type, int64_t dim) {
+  llvm::SmallBitVector gone;
+  MmaAttr root = findRoot(type.getLayout(), gone);
+  if (!root)
+    return 1;
+  for (int64_t d = 0, e = gone.size(); d < e; ++d)
+    if (!gone[d] && dim-- == 0)
+      return root.getWarps()[d];
+  return 1;
+}
+
+int64_t tile::getScratchBytes(Operation *op) {
+  auto bytesOf = [](RegType type) {
+    int64_t bits = type.getElementType().isIndex() ? 64 : type.getElementType().getIntOrFloatBitWidth();
+    return type.getNumElements() * std::max<int64_t>(1, bits / 8);
+  };
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    if (!reduce.getDim() || reduce.getScope() != ReduceScope::All)
+      return 0;
+    // Each warp along the reduced dimension leaves its part of the result.
+    int64_t warps = getWarpsAlong(cast<RegType>(reduce.getValue().getType()), *reduce.getDim());
+    return warps > 1 ? warps * bytesOf(cast<RegType>(reduce.getResult().getType())) : 0;
+  }
+  if (auto convert = dyn_cast<ConvertLayoutOp>(op))
+    return bytesOf(cast<RegType>(convert.getSource().getType()));
+  return 0;
+}
+
+namespace {
+struct TileAllocateSharedPass : public tile::impl::TileAllocateSharedPassBase<TileAllocateSharedPass> {
+  using TileAllocateSharedPassBase::TileAllocateSharedPassBase;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    Builder builder(&getContext());
+    int64_t top = 0, scratch = 0, pipelines = 0;
+    auto place = [&](int64_t bytes, int64_t alignment) {
+      top = llvm::alignTo(top, alignment);
+      int64_t offset = top;
+      top += bytes;
+      return builder.getI64IntegerAttr(offset);
+    };
+    auto alignmentOf = [](SmemType type) { return type.getLayout() ? 1024 : 128; };
+    auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
+    bool barriers = kernel.getLevel() == Level::Specialized || (config && config.getLoad() == mlir::attn::LoadPath::Tma);
+    DenseMap<Value, Attribute> slots; // of pipelines, for those chained to them
+    int64_t firstOther = 0;           // 0 until something else than a pipeline has a place
+    // At level P the pipelines are idle outside their loops; what runs there may use their memory.
+    bool idle = kernel.getLevel() == Level::Pipelined && !barriers;
+    auto outsideLoops = [](Operation *op) {
+      for (auto loop = op->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>())
+        if (loop.getBody()->walk([](ConsumerWaitOp) { return WalkResult::interrupt(); }).wasInterrupted())
+          return false;
+      return true;
+    };
+
+    kernel.walk([&](Operation *op) {
+      if (auto pipeline = dyn_cast<PipelineOp>(op)) {
+        SmemType slot = pipeline.getType().getSlot();
+        // Stages stand one after another, each aligned like the first.
+        int64_t stride = llvm::alignTo(slot.getBytes(), alignmentOf(slot));
+        Attribute offset = pipeline.getChain() ? slots.lookup(pipeline.getChain())
+                                               : Attribute(place(stride * pipeline.getType().getStages(), alignmentOf(slot)));
+        if (offset)
+          op->setAttr(kSharedOffset, offset);
+        slots[pipeline.getResult()] = offset;
+        if (firstOther == 0)
+          pipelines = top;
+      } else if (auto load = dyn_cast<LoadOp>(op)) {
+        if (auto smem = dyn_cast<SmemType>(load.getResult().getType()))
+          op->setAttr(kSharedOffset, place(smem.getBytes(), alignmentOf(smem))), firstOther = top;
+      } else {
+        int64_t bytes = getScratchBytes(op);
+        scratch = std::max(scratch, bytes);
+        idle &= bytes == 0 || outsideLoops(op);
+      }
+    });
+    kernel.walk([&](PipelineOp pipeline) {
+      PipelineType type = pipeline.getType();
+      if (barriers)
+        pipeline->setAttr(kBarrierOffset, place(16 * type.getStages(), 16));
+      if (type.getWords())
+        pipeline->setAttr(kWordsOffset, place(4 * type.getWords() * type.getStages(), 16));
+    });
+    if (scratch) {
+      Attribute offset = idle && scratch <= pipelines ? builder.getI64IntegerAttr(0) : place(scratch, 128);
+      kernel.walk([&](Operation *op) {
+        if (getScratchBytes(op))
+          op->setAttr(kSharedOffset, offset);
+      });
+    }
+    top = llvm::alignTo(top, 16);
+
+    int64_t most = limit;
+    StringRef chip = "the option";
+    if (auto target = kernel->getAttrOfType<mlir::attn::TargetAttr>("target")) {
+      const ::attn::TargetInfo *info = ::attn::findTarget(target.getChip());
+      if (!info) {
+        kernel.emitOpError() << "has unknown target '" << target.getChip() << "', expected one of "
+                             << ::attn::knownTargetNames();
+        return signalPassFailure();
+      }
+      if (!most) {
+        most = info->sharedPerCta;
+        chip = info->chip;
+      }
+    }
+    if (most && top > most) {
+      kernel.emitOpError() << "needs " << top << " bytes of shared memory, " << top - most << " more than the " << most
+                           << " of " << chip << ": choose fewer 'stages', 'keys' or 'rows'";
+      return signalPassFailure();
+    }
+    kernel->setAttr(kSharedBytes, builder.getI64IntegerAttr(top));
+  }
+};
+} // namespace

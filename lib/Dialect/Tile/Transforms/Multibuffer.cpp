@@ -1,0 +1,212 @@
+//===- Multibuffer.cpp - loads of a key loop become pipelines ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// With `prefetch` the loop itself keeps stages - 1 loads of each buffer in
+// flight: the first ones are issued before the loop, and each step, once its
+// own tile has arrived, issues the load that reuses the slot of the step before.
+// The barrier of that wait is then also the proof that the slot is free.
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::tile {
+#define GEN_PASS_DEF_TILEMULTIBUFFERPASS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace mlir::tile
+
+using namespace mlir;
+using namespace mlir::tile;
+
+namespace {
+/// One load of a loop and what becomes of it.
+struct Site {
+  LoadOp load;
+  Value pipeline;
+  SmallVector<Operation *> slice; // what computes the row inside the loop, in order
+  Operation *firstUse = nullptr, *lastUse = nullptr;
+  unsigned order = 0; // among the loads of the loop
+};
+} // namespace
+
+/// Ancestor of `op` in `block`.
+static Operation *ancestorIn(Block *block, Operation *op) { return block->findAncestorOpInBlock(*op); }
+
+/// First and last op of the load's block that uses the stage, parts of it included.
+static void findUses(Value value, Block *block, Operation *&first, Operation *&last) {
+  for (Operation *user : value.getUsers()) {
+    Operation *at = ancestorIn(block, user);
+    if (!first || at->isBeforeInBlock(first))
+      first = at;
+    if (!last || last->isBeforeInBlock(at))
+      last = at;
+    if (auto subview = dyn_cast<SubviewOp>(user))
+      findUses(subview.getResult(), block, first, last);
+  }
+}
+
+/// The ops in the loop's block that `value` is computed from; false when one of them cannot be repeated for another step.
+static bool backwardSlice(Value value, scf::ForOp loop, llvm::SetVector<Operation *> &slice) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return arg == loop.getInductionVar() || !loop.getRegion().isAncestor(arg.getOwner()->getParent());
+  Operation *op = value.getDefiningOp();
+  if (!loop.getRegion().isAncestor(op->getParentRegion()) || slice.contains(op))
+    return true;
+  // A call to a function of this module computes bounds and positions from integers only.
+  bool repeatable = op->getBlock() == loop.getBody() && op->getNumRegions() == 0 && (isPure(op) || isa<func::CallOp>(op));
+  if (!repeatable)
+    return false;
+  for (Value operand : op->getOperands())
+    if (!backwardSlice(operand, loop, slice))
+      return false;
+  slice.insert(op);
+  return true;
+}
+
+/// acquire and load_async of every site in `sites` for the step whose induction value is `iv`.
+static void emitLoads(OpBuilder &builder, scf::ForOp loop, ArrayRef<Site *> sites, Value iv) {
+  for (Site *site : sites) {
+    IRMapping mapping;
+    mapping.map(loop.getInductionVar(), iv);
+    for (Operation *op : site->slice)
+      builder.clone(*op, mapping);
+    Location loc = site->load.getLoc();
+    auto slot = cast<PipelineType>(site->pipeline.getType()).getSlot();
+    Value stage = ProducerAcquireOp::create(builder, loc, slot, site->pipeline);
+    LoadAsyncOp::create(builder, loc, mapping.lookupOrDefault(site->load.getView()),
+                        mapping.lookupOrDefault(site->load.getRow()), stage, site->pipeline);
+  }
+}
+
+/// `if (iv < upper bound) { loads }`: the loop runs forward, so a step exists when its induction value is in range.
+static void emitGuardedLoads(OpBuilder &builder, scf::ForOp loop, ArrayRef<Site *> sites, Value iv) {
+  Location loc = loop.getLoc();
+  Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, iv, loop.getUpperBound());
+  auto guard = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
+  OpBuilder inner = guard.getThenBodyBuilder();
+  emitLoads(inner, loop, sites, iv);
+}
+
+static Value stepsAfter(OpBuilder &builder, scf::ForOp loop, Value iv, int64_t steps) {
+  if (steps == 0)
+    return iv;
+  Location loc = loop.getLoc();
+  Value n = arith::ConstantIndexOp::create(builder, loc, steps);
+  Value distance = arith::MulIOp::create(builder, loc, loop.getStep(), n);
+  return arith::AddIOp::create(builder, loc, iv, distance);
+}
+
+/// Rewrites the loads of one loop. Returns their number, or failure with an error emitted.
+static FailureOr<int64_t> multibufferLoop(scf::ForOp loop, KernelOp kernel, int64_t stages, bool prefetch) {
+  Block *body = loop.getBody();
+  SmallVector<Site> sites;
+  for (auto load : body->getOps<LoadOp>()) {
+    if (!isa<SmemType>(load.getResult().getType()))
+      continue;
+    Site site{load, {}, {}};
+    site.order = sites.size();
+    findUses(load.getResult(), body, site.firstUse, site.lastUse);
+    if (!site.firstUse)
+      continue;
+    if (site.lastUse == body->getTerminator())
+      return load.emitOpError() << "hands its tile to the next step of the loop, expected one that is used within its step";
+    llvm::SetVector<Operation *> slice;
+    if (prefetch && (!backwardSlice(load.getRow(), loop, slice) || !backwardSlice(load.getView(), loop, slice)))
+      return load.emitOpError() << "has a row that depends on carried values or memory, expected arithmetic on the loop's "
+                                   "counter: it cannot be loaded ahead";
+    site.slice = llvm::to_vector(slice);
+    sites.push_back(site);
+  }
+  if (sites.empty())
+    return 0;
+  llvm::sort(sites, [](const Site &a, const Site &b) {
+    return a.firstUse == b.firstUse ? a.order < b.order : a.firstUse->isBeforeInBlock(b.firstUse);
+  });
+
+  OpBuilder top = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  SmallVector<Site *> order;
+  for (Site &site : sites) {
+    auto type = PipelineType::get(stages, cast<SmemType>(site.load.getResult().getType()));
+    site.pipeline = PipelineOp::create(top, site.load.getLoc(), type, /*chain=*/Value(), /*producers=*/1, /*consumers=*/1);
+    order.push_back(&site);
+  }
+
+  int64_t distance = prefetch ? stages - 1 : 0, count = sites.size();
+  OpBuilder before(loop);
+  for (int64_t step = 0; step < distance; ++step) {
+    Value iv = stepsAfter(before, loop, loop.getLowerBound(), step);
+    emitGuardedLoads(before, loop, order, iv);
+  }
+  for (auto [index, site] : llvm::enumerate(sites)) {
+    OpBuilder builder(site.firstUse);
+    Location loc = site.load.getLoc();
+    if (distance == 0)
+      emitLoads(builder, loop, {&site}, loop.getInductionVar());
+    auto slot = cast<PipelineType>(site.pipeline.getType()).getSlot();
+    auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(Type(slot)), site.pipeline);
+    if (distance > 0) {
+      // Loads younger than the one waited for: those of `distance` steps of all sites, without this site's own.
+      wait->setAttr("tile.in_flight", builder.getI64IntegerAttr(count * distance - 1));
+      Value next = stepsAfter(builder, loop, loop.getInductionVar(), distance);
+      emitGuardedLoads(builder, loop, {&site}, next);
+    }
+    site.load.getResult().replaceAllUsesWith(wait.getSlot());
+    builder.setInsertionPointAfter(site.lastUse);
+    ConsumerReleaseOp::create(builder, loc, site.pipeline);
+    site.load.erase();
+  }
+
+  // A plain load that only the loop needs (Q) waits while the first keys are already on their way.
+  SmallVector<LoadOp> plain;
+  for (auto load : loop->getBlock()->getOps<LoadOp>())
+    if (isa<SmemType>(load.getResult().getType()) && load->isBeforeInBlock(loop))
+      plain.push_back(load);
+  for (LoadOp load : plain)
+    if (llvm::all_of(load->getUsers(), [&](Operation *user) {
+          Operation *at = ancestorIn(loop->getBlock(), user);
+          return at && (at == loop || loop->isBeforeInBlock(at));
+        }))
+      load->moveBefore(loop);
+  return count;
+}
+
+namespace {
+struct TileMultibufferPass : public tile::impl::TileMultibufferPassBase<TileMultibufferPass> {
+  using TileMultibufferPassBase::TileMultibufferPassBase;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
+    if (!config) {
+      kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+      return signalPassFailure();
+    }
+    if (kernel.getLevel() != Level::Logical) {
+      kernel.emitOpError() << "is not of level logical: its loads are in pipelines already";
+      return signalPassFailure();
+    }
+    int64_t stages = config.getStages();
+    if (stages < 1 || stages > 8) {
+      kernel.emitOpError() << "has " << stages << " stages, expected 1 to 8";
+      return signalPassFailure();
+    }
+    SmallVector<scf::ForOp> loops;
+    kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops) {
+      FailureOr<int64_t> count = multibufferLoop(loop, kernel, stages, prefetch);
+      if (failed(count))
+        return signalPassFailure();
+      numPipelines += *count;
+    }
+    kernel.setLevel(Level::Pipelined);
+  }
+};
+} // namespace
