@@ -43,3 +43,34 @@ func.func @decode(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16
     outs(%o : memref<?x32x128xbf16>, %lse : memref<?x32xf32>) {format = #attn.format<paged>}
   return
 }
+
+// CHECK-LABEL: func.func @tensors
+// CHECK: %{{.*}}:2 = attn.attention q({{.*}}) kv({{.*}}) indptr({{.*}}) outs({{.*}}) {format = #attn.format<ragged>, lse_base = #attn.lse_base<base2>} -> tensor<?x8x64xf16>, tensor<?x8xf32>
+func.func @tensors(%q: tensor<?x8x64xf16>, %qo: tensor<?xi64>, %k: tensor<?x2x64xf8E5M2>, %ind: tensor<?xi32>, %o: tensor<?x8x64xf16>,
+                   %lse: tensor<?x8xf32>) -> (tensor<?x8x64xf16>, tensor<?x8xf32>) {
+  %r:2 = attn.attention q(%q, %qo : tensor<?x8x64xf16>, tensor<?xi64>) kv(%k, %k : tensor<?x2x64xf8E5M2>, tensor<?x2x64xf8E5M2>)
+    indptr(%ind : tensor<?xi32>) outs(%o : tensor<?x8x64xf16>, %lse : tensor<?x8xf32>)
+    {format = #attn.format<ragged>, lse_base = #attn.lse_base<base2>} -> tensor<?x8x64xf16>, tensor<?x8xf32>
+  return %r#0, %r#1 : tensor<?x8x64xf16>, tensor<?x8xf32>
+}
+
+// CHECK-LABEL: func.func @levels
+// CHECK: row_indptr(%{{.*}}, %{{.*}} : memref<?xi32>, memref<?xi32>) outs({{.*}}) {format = #attn.format<bsr, row_block = 64>}
+func.func @levels(%q: memref<?x6x192xf16, strided<[2000, 300, 1], offset: ?>>, %t: memref<?xi32>, %k: memref<?x5x3x192xf16>, %v: memref<?x5x3x128xf16>,
+                  %o: memref<?x6x128xf16>) {
+  attn.attention q(%q, %t : memref<?x6x192xf16, strided<[2000, 300, 1], offset: ?>>, memref<?xi32>) kv(%k, %v : memref<?x5x3x192xf16>, memref<?x5x3x128xf16>)
+    indptr(%t, %t : memref<?xi32>, memref<?xi32>) indices(%t, %t : memref<?xi32>, memref<?xi32>) last(%t, %t : memref<?xi32>, memref<?xi32>)
+    row_indptr(%t, %t : memref<?xi32>, memref<?xi32>) outs(%o : memref<?x6x128xf16>) {format = #attn.format<bsr, row_block = 64>}
+  return
+}
+
+// CHECK-LABEL: func.func @merge
+// CHECK: attn.merge states(%{{.*}}, %{{.*}} : memref<?x8x64xf32>, memref<?x8x64xf32>) lse({{.*}}) outs({{.*}})
+// CHECK: attn.append(%{{.*}}, %{{.*}}, %{{.*}} : memref<?x2x64xbf16>, memref<?x2x64xbf16>, memref<?xi32>) into({{.*}}) table({{.*}})
+func.func @merge(%a: memref<?x8x64xf32>, %la: memref<?x8xf32>, %o: memref<?x8x64xbf16>, %n: memref<?x2x64xbf16>, %t: memref<?xi32>, %k: memref<?x16x2x64xbf16>) {
+  attn.merge states(%a, %a : memref<?x8x64xf32>, memref<?x8x64xf32>) lse(%la, %la : memref<?x8xf32>, memref<?x8xf32>)
+    outs(%o : memref<?x8x64xbf16>, %la : memref<?x8xf32>)
+  attn.append (%n, %n, %t : memref<?x2x64xbf16>, memref<?x2x64xbf16>, memref<?xi32>) into (%k, %k : memref<?x16x2x64xbf16>, memref<?x16x2x64xbf16>)
+    table (%t, %t, %t : memref<?xi32>, memref<?xi32>, memref<?xi32>)
+  return
+}

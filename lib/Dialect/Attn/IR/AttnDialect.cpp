@@ -39,6 +39,20 @@ void AttnDialect::initialize() {
 // variant, hook
 //===----------------------------------------------------------------------===//
 
+/// `attributes {...}` must not repeat what the syntax already gave.
+static ParseResult parseExtraAttributes(OpAsmParser &parser, NamedAttrList &attributes) {
+  SMLoc loc = parser.getCurrentLocation();
+  NamedAttrList extra;
+  if (parser.parseOptionalAttrDictWithKeyword(extra))
+    return failure();
+  for (NamedAttribute attr : extra) {
+    if (attributes.get(attr.getName()))
+      return parser.emitError(loc) << "attribute '" << attr.getName().getValue() << "' is given by the syntax already";
+    attributes.append(attr);
+  }
+  return success();
+}
+
 static void printArgs(OpAsmPrinter &p, Region &body) {
   p << '(';
   llvm::interleaveComma(body.getArguments(), p, [&](BlockArgument arg) { p.printRegionArgument(arg); });
@@ -65,7 +79,7 @@ ParseResult VariantOp::parse(OpAsmParser &parser, OperationState &result) {
   }
   result.addAttribute("normalizer", NormalizerAttr::get(builder.getContext(), normalizer));
   Region *body = result.addRegion();
-  if (parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*body, params))
+  if (parseExtraAttributes(parser, result.attributes) || parser.parseRegion(*body, params))
     return failure();
   if (body->empty())
     body->emplaceBlock();
@@ -103,7 +117,7 @@ ParseResult HookOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute("kind", HookKindAttr::get(parser.getContext(), *kind));
   Region *body = result.addRegion();
   return failure(parser.parseArgumentList(args, AsmParser::Delimiter::Paren, /*allowType=*/true) ||
-                 parser.parseOptionalAttrDictWithKeyword(result.attributes) || parser.parseRegion(*body, args));
+                 parseExtraAttributes(parser, result.attributes) || parser.parseRegion(*body, args));
 }
 
 void HookOp::print(OpAsmPrinter &p) {

@@ -44,11 +44,16 @@ def Attn_Normalizer : I32EnumAttr<"Normalizer", "how weights are normalised", [
   let cppNamespace = "::mlir::attn";
 }
 
-def Attn_LseBase : I32EnumAttr<"LseBase", "base of the logarithm in lse", [
+def Attn_LseBaseEnum : I32EnumAttr<"LseBase", "base of the logarithm in lse", [
   I32EnumAttrCase<"Natural", 0, "natural">,
   I32EnumAttrCase<"Base2", 1, "base2">
 ]> {
   let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_LseBase : EnumAttr<Attn_Dialect, Attn_LseBaseEnum, "lse_base"> {
+  let summary = "base of the logarithm in lse: `#attn.lse_base<natural>` or `#attn.lse_base<base2>`";
+  let assemblyFormat = "`<` $value `>`";
 }
 
 def Attn_LoadPath : I32EnumAttr<"LoadPath", "how K and V reach shared memory", [
@@ -78,6 +83,7 @@ def Attn_FormatAttr : Attn_Attr<"Format", "format"> {
   }];
   let parameters = (ins EnumParameter<Attn_FormatKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$row_block);
   let assemblyFormat = "`<` $kind (`,` `row_block` `=` $row_block^)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Attn_ConfigAttr : Attn_Attr<"Config", "config"> {
@@ -99,6 +105,7 @@ def Attn_ConfigAttr : Attn_Attr<"Config", "config"> {
     DefaultValuedParameter<"::mlir::attn::LoadPath", "::mlir::attn::LoadPath::Gather">:$load,
     DefaultValuedParameter<"::mlir::attn::ItemOrder", "::mlir::attn::ItemOrder::List">:$order);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Attn_TargetAttr : Attn_Attr<"Target", "target"> {

@@ -20,7 +20,7 @@ def Attn_Dialect : Dialect {
     without tile sizes or targets. docs/Spec.md gives the meaning.
   }];
   let dependentDialects = [
-    "arith::ArithDialect", "math::MathDialect", "memref::MemRefDialect", "vector::VectorDialect"
+    "arith::ArithDialect", "math::MathDialect", "memref::MemRefDialect", "scf::SCFDialect", "vector::VectorDialect"
   ];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;

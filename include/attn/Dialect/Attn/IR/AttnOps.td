@@ -33,9 +33,9 @@ def Attn_Buffer : AnyTypeOf<[AnyMemRef, AnyRankedTensor]>;
 def Attn_VariantOp : Attn_Op<"variant", [IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
   let summary = "a named attention variant: parameters and hooks";
   let description = [{
-    Parameters are f32, index or memref (read by `memref.load`). The body holds
-    constants and at most one `attn.hook` of each kind. `normalizer` is softmax
-    unless stated.
+    Parameters are f32, index or memrefs of f32, f16, bf16, i8, i32 or i64 (read
+    by `memref.load`). The body holds constants and at most one `attn.hook` of
+    each kind. `normalizer` is softmax unless stated.
     ```
     attn.variant @gemma2(%cap: f32, %left: index) {
       attn.hook logits (%x : f32, %at : !attn.coord) { ... attn.yield %2 : f32 }
@@ -65,6 +65,12 @@ def Attn_HookOp : Attn_Op<"hook", [SingleBlock, HasParent<"VariantOp">]> {
     mask: coord -> i1 (true: visible)
     sink: coord -> f32 (a logit without a value, one per query head)
     output: vector<Dxf32>, coord -> vector<Dxf32> (after normalisation, once)
+
+    Bodies are made of a closed list of ops without side effects (docs/Spec.md);
+    values of the variant's body (parameters, constants) may be used.
+    Coordinates that a hook of this kind does not have do not verify: key and
+    value hooks know no query (q_pos, row, q_head), the others but logits and
+    mask know no key (kv_pos).
   }];
   let arguments = (ins Attn_HookKind:$kind);
   let regions = (region SizedRegion<1>:$body);
@@ -123,12 +129,15 @@ def Attn_RopeOp : Attn_Op<"rope", [Pure, AllTypesMatch<["value", "result"]>]> {
 //===----------------------------------------------------------------------===//
 
 def Attn_AttentionOp : Attn_Op<"attention", [AttrSizedOperandSegments, DestinationStyleOpInterface,
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "attention of a ragged batch of queries over a KV format, under a variant";
   let description = [{
     Shapes: q [tokens, Hq, Dqk], k [..., Hkv, Dqk], v [..., Hkv, Dvo] (see #attn.format), o [tokens, Hq, Dvo],
     lse [tokens, Hq] f32 (optional). qo_indptr [requests + 1] holds token offsets.
-    Heads and head dims are static, everything else is a run-time value. With
+    Heads, head dims and the page size are static, everything else is a run-time
+    value. All buffers are memrefs, or all are tensors: then o and lse are inits
+    and the results are their new values (rows of no request keep the init's
+    value). Memrefs may have any strides with a contiguous last dimension. With
     several levels (one kv_indptr each), rows l of `row_indptr` give the runs of
     requests that share each entry of level l; the keys of a request are its
     levels' keys one after another.
@@ -137,7 +146,7 @@ def Attn_AttentionOp : Attn_Op<"attention", [AttrSizedOperandSegments, Destinati
       q(%q, %qo_indptr : memref<?x32x128xbf16>, memref<?xi32>)
       kv(%k, %v : memref<?x16x8x128xbf16>, memref<?x16x8x128xbf16>)
       indptr(%kv_indptr : memref<?xi32>) indices(%kv_indices : memref<?xi32>) last(%last : memref<?xi32>)
-      outs(%o, %lse : memref<?x32x128xbf16>, memref<?x32xf32>) {format = #attn.format<paged>}
+      outs(%o : memref<?x32x128xbf16>, %lse : memref<?x32xf32>) {format = #attn.format<paged>}
     ```
   }];
   let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$variant, Variadic<AnyType>:$params, Optional<F32>:$scale,
@@ -171,7 +180,55 @@ def Attn_AttentionOp : Attn_Op<"attention", [AttrSizedOperandSegments, Destinati
     int64_t getGroup() { return getQoHeads() / getKvHeads(); }
     /// The variant's op, or null when the op names none.
     VariantOp lookupVariant();
+    /// KV levels (one kv_indptr each).
+    unsigned getNumLevels() { return getKvIndptr().size(); }
   }];
+}
+
+def Attn_MergeOp : Attn_Op<"merge", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "merges partial states (o, lse) of the same rows over disjoint keys";
+  let description = [{
+    o = sum_i o_i exp(lse_i - lse), lse = log sum_i exp(lse_i), in the order of
+    the operands; empty states (lse = -inf) are neutral and any number of them
+    merges to (0, -inf). `lse_bases` names the base of each state (all natural
+    when absent); they must all be the base of the result, `lse_base`.
+    ```
+    attn.merge states(%o0, %o1 : memref<?x32x128xf32>, memref<?x32x128xf32>)
+      lse(%l0, %l1 : memref<?x32xf32>, memref<?x32xf32>) outs(%o : memref<?x32x128xbf16>, %lse : memref<?x32xf32>)
+    ```
+    No pipeline lowers this op yet; they refuse it.
+  }];
+  let arguments = (ins Variadic<AnyMemRef>:$states, Variadic<AnyMemRef>:$state_lse, AnyMemRef:$o,
+                       Optional<AnyMemRef>:$lse, OptionalAttr<TypedArrayAttrBase<Attn_LseBase, "bases">>:$lse_bases,
+                       DefaultValuedAttr<Attn_LseBase, "::mlir::attn::LseBase::Natural">:$lse_base);
+  let assemblyFormat = [{
+    `states` `(` $states `:` type($states) `)` `lse` `(` $state_lse `:` type($state_lse) `)`
+    `outs` `(` $o `:` type($o) (`,` $lse^ `:` type($lse))? `)` attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Attn_AppendOp : Attn_Op<"append", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "writes the K and V of new tokens into the pages of their requests";
+  let description = [{
+    The tokens [indptr[r], indptr[r + 1]) of k_new and v_new become the last
+    keys of request r; the page table already counts them.
+    ```
+    attn.append (%kn, %vn, %indptr : memref<?x8x128xbf16>, memref<?x8x128xbf16>, memref<?xi32>)
+      into (%k, %v : memref<?x16x8x128xbf16>, memref<?x16x8x128xbf16>)
+      table (%kv_indptr, %kv_indices, %last : memref<?xi32>, memref<?xi32>, memref<?xi32>)
+    ```
+    No pipeline lowers this op yet; they refuse it.
+  }];
+  let arguments = (ins AnyMemRef:$k_new, AnyMemRef:$v_new, AnyMemRef:$indptr, AnyMemRef:$k, AnyMemRef:$v,
+                       AnyMemRef:$kv_indptr, AnyMemRef:$kv_indices, AnyMemRef:$kv_last);
+  let assemblyFormat = [{
+    `(` $k_new `,` $v_new `,` $indptr `:` type($k_new) `,` type($v_new) `,` type($indptr) `)`
+    `into` `(` $k `,` $v `:` type($k) `,` type($v) `)`
+    `table` `(` $kv_indptr `,` $kv_indices `,` $kv_last `:` type($kv_indptr) `,` type($kv_indices) `,` type($kv_last) `)`
+    attr-dict
+  }];
+  let hasVerifier = 1;
 }
 
 #endif
