@@ -1,7 +1,8 @@
 // RUN: attn-opt %s | attn-opt | FileCheck %s
 // RUN: attn-opt %s --mlir-print-op-generic | attn-opt | FileCheck %s
 
-// CHECK-LABEL: attn.variant @gemma2(%{{.*}}: f32, %{{.*}}: index) {
+// Names of parameters are kept: the ABI uses them.
+// CHECK-LABEL: attn.variant @gemma2(%cap: f32, %left: index) {
 attn.variant @gemma2(%cap: f32, %left: index) {
   %zero = arith.constant 0 : index
   // CHECK: attn.hook logits (%{{.*}}: f32, %{{.*}}: !attn.coord) {

@@ -78,6 +78,13 @@ ParseResult VariantOp::parse(OpAsmParser &parser, OperationState &result) {
     normalizer = *kind;
   }
   result.addAttribute("normalizer", NormalizerAttr::get(builder.getContext(), normalizer));
+  // The names of the parameters are part of the ABI ("param:NAME"), so they outlive the text.
+  if (!params.empty()) {
+    SmallVector<StringRef> names;
+    for (const OpAsmParser::Argument &param : params)
+      names.push_back(param.ssaName.name.drop_front());
+    result.addAttribute("param_names", builder.getStrArrayAttr(names));
+  }
   Region *body = result.addRegion();
   if (parseExtraAttributes(parser, result.attributes) || parser.parseRegion(*body, params))
     return failure();
@@ -92,9 +99,22 @@ void VariantOp::print(OpAsmPrinter &p) {
   printArgs(p, getBody());
   if (getNormalizer() != Normalizer::Softmax)
     p << " normalizer(" << stringifyNormalizer(getNormalizer()) << ')';
-  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"sym_name", "normalizer"});
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"sym_name", "normalizer", "param_names"});
   p << ' ';
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+}
+
+std::string VariantOp::getParamName(unsigned i) {
+  if (auto names = (*this)->getAttrOfType<ArrayAttr>("param_names"))
+    if (i < names.size())
+      if (auto name = dyn_cast<StringAttr>(names[i]))
+        return name.getValue().str();
+  return "p" + std::to_string(i);
+}
+
+void VariantOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+  for (BlockArgument param : getParams())
+    setName(param, getParamName(param.getArgNumber()));
 }
 
 HookOp VariantOp::getHook(HookKind kind) {

@@ -30,7 +30,8 @@ def Attn_Buffer : AnyTypeOf<[AnyMemRef, AnyRankedTensor]>;
 // Variants
 //===----------------------------------------------------------------------===//
 
-def Attn_VariantOp : Attn_Op<"variant", [IsolatedFromAbove, Symbol, NoTerminator, SingleBlock]> {
+def Attn_VariantOp : Attn_Op<"variant", [IsolatedFromAbove, Symbol, NoTerminator, SingleBlock,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a named attention variant: parameters and hooks";
   let description = [{
     Parameters are f32, index or memrefs of f32, f16, bf16, i8, i32 or i64 (read
@@ -53,6 +54,8 @@ def Attn_VariantOp : Attn_Op<"variant", [IsolatedFromAbove, Symbol, NoTerminator
     /// The hook of that kind, or null.
     HookOp getHook(HookKind kind);
     ::mlir::Block::BlockArgListType getParams() { return getBody().getArguments(); }
+    /// Name of parameter `i`, from the text of the op (attribute `param_names`); "p<i>" when it has none.
+    std::string getParamName(unsigned i);
   }];
 }
 
