@@ -80,9 +80,9 @@ tile.kernel @specialized(%q: !mq {tile.arg = "q"}, %items: !tile.items {tile.arg
   tile.roles {
     // CHECK: tile.role @producer warps(1) registers(24) {
     tile.role @producer warps(1) registers(24) {
-      // CHECK: %{{.*}}, %{{.*}}:2 = tile.next_item %{{.*}} (token0, head)
-      %some, %f:2 = tile.next_item %items (token0, head)
-      %v = tile.view %q[%f#0, %f#1] : !mq -> !tile.view<?x128xbf16>
+      // CHECK: %{{.*}}, %{{.*}}:3 = tile.next_item %{{.*}} (token0, head, rows)
+      %some, %f:3 = tile.next_item %items (token0, head, rows)
+      %v = tile.view %q[%f#0, %f#1] rows(%f#2) : !mq -> !tile.view<?x128xbf16>
       %slot = tile.producer_acquire %qp : !tile.pipeline<2 x !sw, words = 2> -> !sw
       tile.send %qp(%f#0, %f#1) : !tile.pipeline<2 x !sw, words = 2>
       tile.load_async %v[%c0] into %slot signal %qp : !tile.view<?x128xbf16>, !sw, !tile.pipeline<2 x !sw, words = 2>
@@ -98,12 +98,12 @@ tile.kernel @specialized(%q: !mq {tile.arg = "q"}, %items: !tile.items {tile.arg
       %s = tile.await %sp : !tile.pending<!sa> -> !sa
       %l = tile.reduce addf %s dim 1 scope thread : !sa -> !tile.reg<64xf32, #part>
       %lt = tile.reduce addf %l scope lanes : !tile.reg<64xf32, #part> -> !tile.reg<64xf32, #row>
-      tile.consumer_release %qp : !tile.pipeline<2 x !sw, words = 2>
+      // The slot leaves with the output; its release by the store role frees it.
       tile.commit %op : !tile.pipeline<2 x !sw>
     }
     tile.role @store warps(1) registers(24) {
       %o = tile.consumer_wait %op : !tile.pipeline<2 x !sw>
-      %v = tile.view %q[%c0, %c0] : !mq -> !tile.view<?x128xbf16>
+      %v = tile.view %q[%c0, %c0] rows(%c64) : !mq -> !tile.view<?x128xbf16>
       // CHECK: tile.store_async
       tile.store_async %o, %v[%c0] : !sw, !tile.view<?x128xbf16>
       tile.consumer_release %op : !tile.pipeline<2 x !sw>

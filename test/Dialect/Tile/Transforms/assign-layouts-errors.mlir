@@ -42,18 +42,18 @@ tile.kernel @warps(%f: f32) attributes {level = #tile.level<logical>, config = #
 
 // -----
 
-tile.kernel @rank(%f: f32) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64, groups = 4>} {
+tile.kernel @rank(%f: f32, %b: bf16) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64, groups = 4>} {
   %x = tile.splat %f : f32 -> !tile.reg<4x16x64xf32>
-  %y = tile.splat %f : f32 -> !tile.reg<64x64xbf16>
+  %y = tile.splat %b : bf16 -> !tile.reg<64x64xbf16>
   // expected-error@+1 {{has rank 2, expected rank 3 as the kernel's other tiles}}
   %s = tile.dot %y, %y transpose_b : (!tile.reg<64x64xbf16>, !tile.reg<64x64xbf16>) -> !tile.reg<64x64xf32>
 }
 
 // -----
 
-tile.kernel @dot_rows(%f: f32) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64>} {
-  %x = tile.splat %f : f32 -> !tile.reg<64x64xbf16>
-  %y = tile.splat %f : f32 -> !tile.reg<80x64xbf16>
+tile.kernel @dot_rows(%f: f32, %b: bf16) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64>} {
+  %x = tile.splat %b : bf16 -> !tile.reg<64x64xbf16>
+  %y = tile.splat %b : bf16 -> !tile.reg<80x64xbf16>
   %s = tile.dot %x, %x transpose_b : (!tile.reg<64x64xbf16>, !tile.reg<64x64xbf16>) -> !tile.reg<64x64xf32>
   // expected-error@+1 {{has 80 rows, expected a multiple of 64 (16 rows a warp)}}
   %t = tile.dot %y, %x transpose_b : (!tile.reg<80x64xbf16>, !tile.reg<64x64xbf16>) -> !tile.reg<80x64xf32>
@@ -61,17 +61,17 @@ tile.kernel @dot_rows(%f: f32) attributes {level = #tile.level<logical>, config 
 
 // -----
 
-tile.kernel @dot_columns(%f: f32) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64>} {
-  %x = tile.splat %f : f32 -> !tile.reg<64x64xbf16>
-  %y = tile.splat %f : f32 -> !tile.reg<4x64xbf16>
+tile.kernel @dot_columns(%f: f32, %b: bf16) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64>} {
+  %x = tile.splat %b : bf16 -> !tile.reg<64x64xbf16>
+  %y = tile.splat %b : bf16 -> !tile.reg<4x64xbf16>
   // expected-error@+1 {{has 4 columns, expected a multiple of 8}}
   %s = tile.dot %x, %y transpose_b : (!tile.reg<64x64xbf16>, !tile.reg<4x64xbf16>) -> !tile.reg<64x4xf32>
 }
 
 // -----
 
-tile.kernel @dot_depth(%f: f32) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64>} {
-  %x = tile.splat %f : f32 -> !tile.reg<64x40xbf16>
+tile.kernel @dot_depth(%f: f32, %b: bf16) attributes {level = #tile.level<logical>, config = #attn.config<rows = 16, keys = 64>} {
+  %x = tile.splat %b : bf16 -> !tile.reg<64x40xbf16>
   // expected-error@+1 {{contracts over 40 elements, expected a multiple of 16: pad the tile with zeros}}
   %s = tile.dot %x, %x transpose_b : (!tile.reg<64x40xbf16>, !tile.reg<64x40xbf16>) -> !tile.reg<64x64xf32>
 }
@@ -99,7 +99,7 @@ tile.kernel @unreached(%f: f32) attributes {level = #tile.level<logical>, config
 
 // -----
 
-tile.kernel @loop(%k: memref<?x64xbf16>, %n: index) attributes {level = #tile.level<logical>, config = #attn.config<rows = 64, keys = 64>} {
+tile.kernel @loop(%k: memref<?x64xbf16>, %o: memref<?x64xf32>, %n: index) attributes {level = #tile.level<logical>, config = #attn.config<rows = 64, keys = 64>} {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %kv = tile.view %k[%c0] rows(%n) : memref<?x64xbf16> -> !tile.view<?x64xbf16>
@@ -107,6 +107,7 @@ tile.kernel @loop(%k: memref<?x64xbf16>, %n: index) attributes {level = #tile.le
     %x = tile.load %kv[%j] : !tile.view<?x64xbf16> -> !tile.reg<64x64xbf16>
     // expected-error@+1 {{converts a layout inside a loop, where 'forbid-loop-conversions' allows none}}
     %s = tile.dot %x, %x transpose_b : (!tile.reg<64x64xbf16>, !tile.reg<64x64xbf16>) -> !tile.reg<64x64xf32>
-    tile.store %s, %kv[%j] : !tile.reg<64x64xf32>, !tile.view<?x64xbf16>
+    %ov = tile.view %o[%c0] rows(%n) : memref<?x64xf32> -> !tile.view<?x64xf32>
+    tile.store %s, %ov[%j] : !tile.reg<64x64xf32>, !tile.view<?x64xf32>
   }
 }

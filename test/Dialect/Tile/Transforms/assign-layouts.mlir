@@ -30,7 +30,7 @@
 !o = !tile.reg<64x64xf32>
 // Key and value hooks: K and V pass through registers. Both are B fragments, [n, k] and [k, n].
 // CHECK-LABEL: tile.kernel @hooks
-tile.kernel @hooks(%k: memref<?x64xbf16>, %q: memref<?x64xbf16>, %n: index)
+tile.kernel @hooks(%k: memref<?x64xbf16>, %q: memref<?x64xbf16>, %o: memref<?x64xf32>, %n: index)
     attributes {level = #tile.level<logical>, config = #attn.config<rows = 64, keys = 32>} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
@@ -55,18 +55,20 @@ tile.kernel @hooks(%k: memref<?x64xbf16>, %q: memref<?x64xbf16>, %n: index)
     %an = tile.dot %p, %v2 acc %a : (!p, !kr) -> !o
     scf.yield %an : !o
   }
-  tile.store %r, %qv[%c0] : !o, !kv
+  %ov = tile.view %o[%c0] rows(%n) : memref<?x64xf32> -> !tile.view<?x64xf32>
+  tile.store %r, %ov[%c0] : !o, !tile.view<?x64xf32>
 }
 
 // One register tile as K and as V: one of the uses converts.
 // CHECK-LABEL: tile.kernel @conflict
-tile.kernel @conflict(%k: memref<?x64xbf16>, %n: index) attributes {level = #tile.level<logical>, config = #attn.config<rows = 64, keys = 64>} {
+tile.kernel @conflict(%k: memref<?x64xbf16>, %o: memref<?x64xf32>, %n: index) attributes {level = #tile.level<logical>, config = #attn.config<rows = 64, keys = 64>} {
   %c0 = arith.constant 0 : index
   %kv = tile.view %k[%c0] rows(%n) : memref<?x64xbf16> -> !kv
   %x = tile.load %kv[%c0] : !kv -> !q
   %s = tile.dot %x, %x transpose_b : (!q, !q) -> !o
   // CHECK: tile.convert_layout {{.*}} : <64x64xbf16, #tile.operand<a, parent = #tile.mma<warps = [4, 1]>>> -> <64x64xbf16, #tile.operand<bt, parent = #tile.mma<warps = [4, 1]>>>
-  tile.store %s, %kv[%c0] : !o, !kv
+  %ov = tile.view %o[%c0] rows(%n) : memref<?x64xf32> -> !tile.view<?x64xf32>
+  tile.store %s, %ov[%c0] : !o, !tile.view<?x64xf32>
 }
 
 // No dot: rows side by side over as many warps as they fill.

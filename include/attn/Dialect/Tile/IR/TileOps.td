@@ -41,6 +41,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, FunctionOpInterface, S
   let regions = (region AnyRegion:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type, "::mlir::tile::Level":$level)>];
   let extraClassDeclaration = [{
@@ -96,6 +97,7 @@ def Tile_RolesOp : Tile_Op<"roles", [NoTerminator, SingleBlock, RecursiveMemoryE
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "attr-dict-with-keyword $body";
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Tile_RoleOp : Tile_Op<"role", [SingleBlockImplicitTerminator<"YieldOp">, HasParent<"RolesOp">, RecursiveMemoryEffects]> {
@@ -111,6 +113,7 @@ def Tile_RoleOp : Tile_Op<"role", [SingleBlockImplicitTerminator<"YieldOp">, Has
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,6 +191,7 @@ def Tile_FillRowsOp : Tile_Op<"fill_rows", [MemoryEffects<[MemWrite]>]> {
   let summary = "zeroes the rows of a stage from `first` on";
   let arguments = (ins Tile_Smem:$dest, Index:$first);
   let assemblyFormat = "$dest `from` $first attr-dict `:` type($dest)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -374,6 +378,7 @@ def Tile_ProducerAcquireOp : Tile_Op<"producer_acquire", [MemoryEffects<[MemRead
   let arguments = (ins Tile_Pipeline:$pipeline);
   let results = (outs Tile_Smem:$slot);
   let assemblyFormat = "$pipeline attr-dict `:` type($pipeline) `->` type($slot)";
+  let hasVerifier = 1;
 }
 
 def Tile_LoadAsyncOp : Tile_Op<"load_async", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -410,6 +415,7 @@ def Tile_ConsumerReleaseOp : Tile_Op<"consumer_release", [MemoryEffects<[MemRead
   let summary = "gives back the oldest stage waited for and not yet released";
   let arguments = (ins Tile_Pipeline:$pipeline);
   let assemblyFormat = "$pipeline attr-dict `:` type($pipeline)";
+  let hasVerifier = 1;
 }
 
 def Tile_StoreAsyncOp : Tile_Op<"store_async", [MemoryEffects<[MemRead, MemWrite]>]> {

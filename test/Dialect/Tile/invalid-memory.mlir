@@ -1,0 +1,277 @@
+// RUN: attn-opt %s -split-input-file -verify-diagnostics
+
+// Views, transfers, shared memory and pipelines: every message of TileVerifyMemory.cpp.
+
+func.func @f(%m: memref<?x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c1: 'source' has element type 'f32', expected 'f16'}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x8xf32> -> !tile.view<?x8xf16>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32>, %p: memref<?xi32>, %i: index) {
+  // expected-error @+1 {{view_c2: of pages has 1 offsets into rank 2, expected the head and (page, row in page, head, vector)}}
+  %0 = tile.view %m[%i] rows(%i) pages(%p[%i] : memref<?xi32>) : memref<?x8xf32> -> !tile.view<?x8xf32, paged<4>>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x4x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c2: has 1 offsets into rank 3, expected one for each dimension but the vector's}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x4x8xf32> -> !tile.view<?x8xf32>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c2: packs heads into rows with 1 offsets, expected row and head}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x8xf32> -> !tile.view<?x8xf32, packed<4>>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8x2x8xf32>, %p: memref<?xi32>, %i: index) {
+  // expected-error @+1 {{view_c3: has pages of 4 rows, but those of 'source' have 8}}
+  %0 = tile.view %m[%i] rows(%i) pages(%p[%i] : memref<?xi32>) : memref<?x8x2x8xf32> -> !tile.view<?x8xf32, paged<4>>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x4x2x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c4: is paged without 'pages'}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x4x2x8xf32> -> !tile.view<?x8xf32, paged<4>>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32>, %p: memref<?xi32>, %i: index) {
+  // expected-error @+1 {{view_c4: has 'pages' but is not paged}}
+  %0 = tile.view %m[%i] rows(%i) pages(%p[%i] : memref<?xi32>) : memref<?x8xf32> -> !tile.view<?x8xf32>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x4x2x8xf32>, %p: memref<?xf32>, %i: index) {
+  // expected-error @+1 {{view_c5: 'pages' has type 'memref<?xf32>', expected a memref of rank 1 of i32 or i64}}
+  %0 = tile.view %m[%i] rows(%i) pages(%p[%i] : memref<?xf32>) : memref<?x4x2x8xf32> -> !tile.view<?x8xf32, paged<4>>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c6: has a dynamic number of rows without 'rows'}}
+  %0 = tile.view %m[%i] : memref<?x8xf32> -> !tile.view<?x8xf32>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c6: has 'rows' for a fixed number of rows}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x8xf32> -> !tile.view<16x8xf32>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32>, %i: index) {
+  // expected-error @+1 {{view_c7: has rows of 16, but the last dimension of 'source' has 8}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x8xf32> -> !tile.view<?x16xf32>
+  return
+}
+
+// -----
+func.func @f(%m: memref<?x8xf32, strided<[?, ?]>>, %i: index) {
+  // expected-error @+1 {{view_c8: 'source' has a last dimension that is not contiguous}}
+  %0 = tile.view %m[%i] rows(%i) : memref<?x8xf32, strided<[?, ?]>> -> !tile.view<?x8xf32>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
+  // expected-error @+1 {{load_c1: the result has element type 'f16', expected that of the view, 'f32'}}
+  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16x8xf16>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
+  // expected-error @+1 {{load_c2: the result has rank 1 for a view of rank 2, expected the same or one more}}
+  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16xf32>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
+  // expected-error @+1 {{load_c3: the result has rows of 16, expected 8}}
+  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16x16xf32>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x8xf32>, %i: index, %x: !tile.reg<16x8xf16>) {
+  // expected-error @+1 {{store_c1: 'value' has element type 'f16', expected that of the view, 'f32'}}
+  tile.store %x, %v[%i] : !tile.reg<16x8xf16>, !tile.view<?x8xf32>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16x8xf16>) {
+  // expected-error @+1 {{local_load_c1: has '!tile.reg<8x8xf16>' and '!tile.smem<16x8xf16>', expected the same shape and element type}}
+  %0 = tile.local_load %x : !tile.smem<16x8xf16> -> !tile.reg<8x8xf16>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16x8xf16>, %r: !tile.reg<16x8xf32>) {
+  // expected-error @+1 {{local_store_c1: has '!tile.reg<16x8xf32>' and '!tile.smem<16x8xf16>', expected the same shape and element type}}
+  tile.local_store %r, %x : !tile.reg<16x8xf32>, !tile.smem<16x8xf16>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16x8xf16>) {
+  // expected-error @+1 {{subview_c1: has a result of type '!tile.smem<8x8xf32>', expected element type and layout of '!tile.smem<16x8xf16>'}}
+  %0 = tile.subview %x[0, 0] : !tile.smem<16x8xf16> -> !tile.smem<8x8xf32>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16x8xf16>) {
+  // expected-error @+1 {{subview_c2: has 1 offsets for rank 2}}
+  %0 = tile.subview %x[0] : !tile.smem<16x8xf16> -> !tile.smem<8x8xf16>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16xf16>) {
+  // expected-error @+1 {{subview_c3: has a result of higher rank than its source}}
+  %0 = tile.subview %x[0] : !tile.smem<16xf16> -> !tile.smem<8x8xf16>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16x8xf16>) {
+  // expected-error @+1 {{subview_c3: takes 12 to 20 of dimension 0, which has 16}}
+  %0 = tile.subview %x[12, 0] : !tile.smem<16x8xf16> -> !tile.smem<8x8xf16>
+  return
+}
+
+// -----
+func.func @f(%x: !tile.smem<16xf16>, %i: index) {
+  // expected-error @+1 {{fill_rows_c1: 'dest' has rank 1, expected rows}}
+  tile.fill_rows %x from %i : !tile.smem<16xf16>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error @+1 {{pipeline_c1: has no producer or no consumer}}
+  %0 = tile.pipeline consumers 0 : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f() {
+  // expected-error @+1 {{pipeline_c2: has 2 producers, expected 1 where the slots are not chained}}
+  %0 = tile.pipeline producers 2 : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
+  // expected-error @+1 {{pipeline_c3: 'chain' is not a pipeline with memory of its own}}
+  %0 = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f() {
+  %q = tile.pipeline : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  // expected-error @+1 {{pipeline_c4: has 2 stages of 256 bytes in the slots of 2 stages of 128}}
+  %0 = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf32>>
+  return
+}
+
+// -----
+func.func @f() {
+  %q = tile.pipeline consumers 2 : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  // expected-error @+1 {{pipeline_c5: has 1 producers, expected the 2 consumers of 'chain', who hand on its slots}}
+  %0 = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f() {
+  %q = tile.pipeline : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  // expected-error @+1 {{pipeline_c6: chains a pipeline that another one chains}}
+  %0 = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  %1 = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
+  // expected-error @+1 {{acquire_c1: has a slot of type '!tile.smem<8x8xf32>', expected that of the pipeline, '!tile.smem<8x8xf16>'}}
+  %0 = tile.producer_acquire %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> -> !tile.smem<8x8xf32>
+  return
+}
+
+// -----
+func.func @f() {
+  %q = tile.pipeline : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  %o = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  // expected-error @+1 {{acquire_c2: of a chained pipeline; its slots come from 'chain', by consumer_wait there}}
+  %0 = tile.producer_acquire %o : !tile.pipeline<2 x !tile.smem<8x8xf16>> -> !tile.smem<8x8xf16>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x8xf16>, %i: index, %s: !tile.smem<8x8xf16>, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
+  // expected-error @+1 {{load_async_c4: 'slot' does not come from producer_acquire of the pipeline that it signals}}
+  tile.load_async %v[%i] into %s signal %q : !tile.view<?x8xf16>, !tile.smem<8x8xf16>, !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x16xf16>, %i: index, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
+  %s = tile.producer_acquire %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> -> !tile.smem<8x8xf16>
+  // expected-error @+1 {{load_async_c3: 'slot' has rows of 8, expected 16}}
+  tile.load_async %v[%i] into %s signal %q : !tile.view<?x16xf16>, !tile.smem<8x8xf16>, !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f(%i: index, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>) {
+  // expected-error @+1 {{send_c1: has 1 words, expected the 2 of the pipeline}}
+  tile.send %q(%i) : !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>
+  return
+}
+
+// -----
+func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
+  // expected-error @+1 {{wait_c1: has a slot of type '!tile.smem<8x8xf32>', expected that of the pipeline, '!tile.smem<8x8xf16>'}}
+  %0 = "tile.consumer_wait"(%q) : (!tile.pipeline<2 x !tile.smem<8x8xf16>>) -> !tile.smem<8x8xf32>
+  return
+}
+
+// -----
+func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
+  // expected-error @+1 {{wait_c2: has 1 words, expected the 0 of the pipeline}}
+  %0, %1 = "tile.consumer_wait"(%q) : (!tile.pipeline<2 x !tile.smem<8x8xf16>>) -> (!tile.smem<8x8xf16>, index)
+  return
+}
+
+// -----
+func.func @f() {
+  %q = tile.pipeline : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  %o = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  // expected-error @+1 {{release_c1: of a pipeline whose slots are handed on; commit to the pipeline that chains it instead}}
+  tile.consumer_release %q : !tile.pipeline<2 x !tile.smem<8x8xf16>>
+  return
+}
+
+// -----
+func.func @f(%v: !tile.view<?x8xf32>, %i: index, %s: !tile.smem<16x8xf16>) {
+  // expected-error @+1 {{store_async_c1: 'slot' has element type 'f16', expected that of the view, 'f32'}}
+  tile.store_async %s, %v[%i] : !tile.smem<16x8xf16>, !tile.view<?x8xf32>
+  return
+}
