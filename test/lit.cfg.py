@@ -13,12 +13,12 @@ config.test_exec_root = os.path.join(config.attn_obj_root, "test")
 path = [os.path.join(config.attn_obj_root, "bin"), config.llvm_tools_dir, "/usr/local/cuda/bin", os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["FILECHECK_OPTS"] = "--enable-var-scope --allow-unused-prefixes=false"
-for name in ("HOME", "CUDA_VISIBLE_DEVICES", "ATTN_CACHE_DIR", "OMP_NUM_THREADS"):
+for name in ("HOME", "CUDA_VISIBLE_DEVICES", "ATTN_CACHE_DIR", "OMP_NUM_THREADS", "ATTN_PYTHON"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 config.substitutions.append(("%attn_obj_root", config.attn_obj_root))
-config.substitutions.append(("%python", config.python or "python3"))
+config.substitutions.append(("%python", os.environ.get("ATTN_PYTHON", "python3")))
 
 full = os.pathsep.join(path)
 if shutil.which("ptxas", path=full):
