@@ -1,0 +1,109 @@
+//===- Translate.cpp - from a gpu.module to LLVM IR and PTX -*- C++ -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Target/NVPTX.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include <mutex>
+
+using namespace mlir;
+
+void attn::registerNVPTXTranslations(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const attn::TargetInfo &target) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  std::string error;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return llvm::createStringError("this LLVM has no NVPTX back end: " + error);
+  llvm::TargetOptions options;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      backend->createTargetMachine(triple, target.chip, target.ptxFeatures, options, std::nullopt, std::nullopt,
+                                   llvm::CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return llvm::createStringError("the NVPTX back end refuses chip '" + target.chip + "'");
+  return std::move(machine);
+}
+
+/// Inline asm is not convergent unless it says so, and ours (barriers, wgmma, shuffles) is.
+static void markConvergent(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction))
+        if (call->isInlineAsm())
+          call->setConvergent();
+}
+
+static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp module, llvm::TargetMachine &machine,
+                                                               llvm::LLVMContext &context) {
+  std::string message;
+  std::unique_ptr<llvm::Module> result;
+  {
+    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+      message += diagnostic.str() + "\n";
+      return success();
+    });
+    result = translateModuleToLLVMIR(module, context, module.getName());
+  }
+  if (!result)
+    return llvm::createStringError("translation to LLVM IR failed: " + message);
+  result->setTargetTriple(machine.getTargetTriple());
+  result->setDataLayout(machine.createDataLayout());
+  markConvergent(*result);
+  return std::move(result);
+}
+
+llvm::Expected<std::string> attn::emitLLVM(gpu::GPUModuleOp module, const TargetInfo &target) {
+  auto machine = createMachine(target);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  auto translated = translate(module, **machine, context);
+  if (!translated)
+    return translated.takeError();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  (*translated)->print(os, nullptr);
+  return text;
+}
+
+llvm::Expected<std::string> attn::emitPtx(gpu::GPUModuleOp module, const TargetInfo &target) {
+  auto machine = createMachine(target);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  auto translated = translate(module, **machine, context);
+  if (!translated)
+    return translated.takeError();
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return llvm::createStringError("the NVPTX back end cannot print PTX");
+  passes.run(**translated);
+  return text.str().str();
+}
