@@ -171,6 +171,8 @@ std::string validate(const Problem &p, const Hooks &hooks) {
     return "page size must be at least 1, got " + std::to_string(p.pageSize);
   if (p.format == Format::Bsr && p.rowBlock < 1)
     return "the row block of bsr must be at least 1, got " + std::to_string(p.rowBlock);
+  if (!p.kvTotal.empty() && int64_t(p.kvTotal.size()) != p.requests())
+    return "kv_total must have one length per request, got " + std::to_string(p.kvTotal.size());
   if (hooks.sink && p.normalizer == Normalizer::None)
     return "a sink needs the softmax normalizer; remove the hook or the normalizer";
   int64_t rows = p.format == Format::Bsr ? p.rowBlockStarts().back() : p.requests();
@@ -229,13 +231,22 @@ std::vector<KeyPlace> keysOf(const Problem &p, int64_t request, int64_t row) {
 }
 
 int64_t kvLen(const Problem &p, int64_t request) {
-  if (p.format == Format::Bsr)
-    return p.columns;
-  int64_t length = 0;
-  for (const Level &level : p.levels)
-    if (int64_t entry = entryOf(level, request); entry >= 0)
-      length += entryLength(p, level, entry);
-  return length;
+  auto length = [&](int64_t serves) {
+    int64_t sum = 0;
+    for (const Level &level : p.levels)
+      if (int64_t entry = entryOf(level, serves); entry >= 0)
+        sum += entryLength(p, level, entry);
+    return sum;
+  };
+  if (p.format != Format::Bsr)
+    return length(request);
+  if (!p.kvTotal.empty())
+    return p.kvTotal[request];
+  std::vector<int64_t> starts = p.rowBlockStarts();
+  int64_t longest = 0;
+  for (int64_t block = starts[request]; block != starts[request + 1]; ++block)
+    longest = std::max(longest, length(block));
+  return longest;
 }
 
 Result run(const Problem &p, const Hooks &hooks, const Part &part) {

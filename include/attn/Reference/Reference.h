@@ -83,8 +83,8 @@ struct Problem {
   View q, k, v;
   std::vector<int64_t> qoIndptr; ///< requests + 1 token offsets
   std::vector<Level> levels;
-  /// bsr: columns of the matrix, the kvLen of every request.
-  int64_t columns = 0;
+  /// bsr: kvLen of each request, for positions; empty: the longest list of its row blocks.
+  std::vector<int64_t> kvTotal;
   /// NaN: 1 / sqrt(headDimQk).
   double scale = std::numeric_limits<double>::quiet_NaN();
   Normalizer normalizer = Normalizer::Softmax;
@@ -110,7 +110,7 @@ std::string validate(const Problem &problem, const Hooks &hooks = {});
 /// The keys that row `row` of a request may see before the mask, level after level. Rows of one request differ for
 /// bsr only.
 std::vector<KeyPlace> keysOf(const Problem &problem, int64_t request, int64_t row = 0);
-/// Keys of a request over all levels (bsr: columns).
+/// Keys of a request over all levels (bsr: see kvTotal).
 int64_t kvLen(const Problem &problem, int64_t request);
 
 /// o [tokens, headsQo, headDimVo] and lse [tokens, headsQo]; with Normalizer::None lse stays empty.

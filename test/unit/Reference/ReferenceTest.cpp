@@ -290,7 +290,7 @@ TEST(Reference, BsrRowBlocksHaveListsOfTheirOwn) {
   Problem p = blocks.problem();
   p.format = Format::Bsr;
   p.rowBlock = 2;
-  p.columns = 10;
+  p.kvTotal = {10};
   p.levels = {Level{{}, {0, 2, 2, 4}, {1, 3, 0, 2}, {1, 1, 3}}};
   ASSERT_EQ("", validate(p));
   Hooks dense;
@@ -305,6 +305,9 @@ TEST(Reference, BsrRowBlocksHaveListsOfTheirOwn) {
   ASSERT_EQ(4u, keys.size());
   EXPECT_EQ(3, keys[0].position);
   EXPECT_EQ(9, keys[3].position);
+  EXPECT_EQ(10, kvLen(p, 0));
+  p.kvTotal.clear();
+  EXPECT_EQ(6, kvLen(p, 0)); // the third row block has the longest list
 }
 
 TEST(Reference, BaselineIsNearAndRounds) {
@@ -337,6 +340,7 @@ TEST(Reference, ValidateNamesTheRule) {
   EXPECT_EQ("there must be at least one level of keys", broken([](Problem &p) { p.levels.clear(); }));
   EXPECT_EQ("page size must be at least 1, got 0", broken([](Problem &p) { p.pageSize = 0; }));
   EXPECT_EQ("the row block of bsr must be at least 1, got 0", broken([](Problem &p) { p.format = Format::Bsr; }));
+  EXPECT_EQ("kv_total must have one length per request, got 1", broken([](Problem &p) { p.kvTotal = {4}; }));
   EXPECT_EQ("kv_indptr of level 0 must not decrease or be negative",
             broken([](Problem &p) { p.levels[0].kvIndptr = {0, 4, 3}; }));
   EXPECT_EQ("kv_indptr of level 0 must have 3 offsets, got 2; or state row_indptr",
