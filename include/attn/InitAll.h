@@ -12,9 +12,11 @@
 #ifndef ATTN_INITALL_H
 #define ATTN_INITALL_H
 
+#include "attn/Conversion/TileToCPU/TileToCPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Target/Host.h"
 #include "mlir/IR/DialectRegistry.h"
 
 namespace attn {
@@ -25,7 +27,11 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 }
 
 /// All passes and pipelines.
-inline void registerAllPasses() { mlir::tile::registerTilePasses(); }
+inline void registerAllPasses() {
+  mlir::tile::registerTilePasses();
+  mlir::tile::registerTileToCPUPasses();
+  registerHostPipelines();
+}
 
 } // namespace attn
 
