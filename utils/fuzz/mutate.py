@@ -110,6 +110,22 @@ def change_shape(rng, tokens, corpus):
         tokens[place] = rng.choice(["?", "0", "1", "2x3", "", "16", "?x?"])
 
 
+def change_everywhere(rng, tokens, corpus):
+    """One extent, constant or element type, the same change wherever it stands: what parses before mostly does after."""
+    text = "".join(tokens)
+    if rng.random() < 0.6:
+        found = sorted(set(re.findall(r"(?<![\w.%#@])\d+(?=x|\b)|(?<=x)\d+(?=x)", text)))
+        new = rng.choice(["0", "1", "2", "3", "5", "7", "8", "16", "24", "32", "48", "64", "96", "128", "192", "256", "512", "1000", "65536", "-1"])
+    else:
+        found = sorted(set(re.findall(r"(?<![\w%])(?:" + "|".join(TYPES) + r")\b|(?<=x)(?:" + "|".join(TYPES) + r")\b", text)))
+        new = rng.choice(TYPES)
+    if found:
+        old = rng.choice(found)
+        left = r"(?<![\w.%#@])" if not old[0].isdigit() else r"(?<![\w.%#@-])"
+        text = re.sub(left + old + r"(?=x|\b)|(?<=x)" + old + r"(?=x|\b)", new, text)
+        tokens[:] = tokens_of(text)
+
+
 def duplicate_lines(rng, tokens, corpus):
     lines = "".join(tokens).split("\n")
     start = rng.randrange(len(lines))
@@ -175,7 +191,7 @@ def odd_bytes(rng, tokens, corpus):
     tokens.insert(rng.randrange(len(tokens) + 1), rng.choice(["\0", "\u00e9", "\\", '"', "/*", "//", "%", "!attn.coord", "-" * 200]))
 
 
-MUTATIONS = [swap_tokens, delete_tokens, duplicate_token, change_number, change_number, change_number, change_type, change_type,
+MUTATIONS = [change_everywhere, change_everywhere, change_everywhere, change_everywhere, change_everywhere, swap_tokens, delete_tokens, duplicate_token, change_number, change_number, change_number, change_type, change_type,
              change_shape, change_shape, duplicate_lines, delete_lines, delete_lines, move_lines, foreign_line, edit_attribute,
              edit_attribute, replace_word, replace_word, replace_word, truncate, odd_bytes]
 
