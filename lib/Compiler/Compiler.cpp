@@ -25,9 +25,11 @@
 #include <chrono>
 
 using namespace mlir;
+
+namespace attn {
 namespace json = llvm::json;
 
-std::optional<attn::Emit> attn::parseEmit(llvm::StringRef name) {
+std::optional<::attn::Emit> parseEmit(llvm::StringRef name) {
   return llvm::StringSwitch<std::optional<Emit>>(name)
       .Case("tile", Emit::Tile)
       .Case("llvm", Emit::LLVM)
@@ -38,7 +40,7 @@ std::optional<attn::Emit> attn::parseEmit(llvm::StringRef name) {
       .Default(std::nullopt);
 }
 
-void attn::registerCompilerDialects(DialectRegistry &registry) {
+void registerCompilerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
   registerHostTranslations(registry);
   registerNVPTXTranslations(registry);
@@ -80,7 +82,7 @@ private:
 /// Appends the time since its making to a list.
 class Stopwatch {
 public:
-  Stopwatch(std::vector<attn::StageTime> &times, std::string stage)
+  Stopwatch(std::vector<::attn::StageTime> &times, std::string stage)
       : times(times), stage(std::move(stage)), start(std::chrono::steady_clock::now()) {}
   ~Stopwatch() {
     std::chrono::duration<double, std::milli> span = std::chrono::steady_clock::now() - start;
@@ -88,13 +90,13 @@ public:
   }
 
 private:
-  std::vector<attn::StageTime> &times;
+  std::vector<::attn::StageTime> &times;
   std::string stage;
   std::chrono::steady_clock::time_point start;
 };
 } // namespace
 
-llvm::Expected<OwningOpRef<ModuleOp>> attn::parseModule(llvm::StringRef text, llvm::StringRef name,
+llvm::Expected<OwningOpRef<ModuleOp>> parseModule(llvm::StringRef text, llvm::StringRef name,
                                                         MLIRContext &context) {
   DiagnosticText diagnostics(&context);
   llvm::SourceMgr sources;
@@ -106,7 +108,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> attn::parseModule(llvm::StringRef text, ll
   return std::move(module);
 }
 
-llvm::Expected<mlir::attn::AttentionOp> attn::findAttention(ModuleOp module) {
+llvm::Expected<mlir::attn::AttentionOp> findAttention(ModuleOp module) {
   SmallVector<mlir::attn::AttentionOp> ops;
   module.walk([&](mlir::attn::AttentionOp op) { ops.push_back(op); });
   if (ops.empty())
@@ -117,7 +119,7 @@ llvm::Expected<mlir::attn::AttentionOp> attn::findAttention(ModuleOp module) {
   return ops.front();
 }
 
-static llvm::Error runPipeline(ModuleOp module, std::vector<attn::StageTime> &times, llvm::StringRef stage,
+static llvm::Error runPipeline(ModuleOp module, std::vector<::attn::StageTime> &times, llvm::StringRef stage,
                                llvm::function_ref<void(OpPassManager &)> build) {
   Stopwatch watch(times, stage.str());
   DiagnosticText diagnostics(module.getContext());
@@ -148,23 +150,23 @@ namespace {
 /// One compilation.
 class Compilation {
 public:
-  Compilation(ModuleOp module, const attn::CompileOptions &options, const attn::TargetInfo &target)
+  Compilation(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target)
       : module(module), options(options), target(target) {}
 
-  llvm::Error run(attn::CompileResult &result) {
-    auto op = attn::findAttention(module);
+  llvm::Error run(::attn::CompileResult &result) {
+    auto op = ::attn::findAttention(module);
     if (!op)
       return op.takeError();
     (*op).setTargetAttr(mlir::attn::TargetAttr::get(module.getContext(), target.chip));
-    if (llvm::Error error = runPipeline(module, result.times, "attn to tile", attn::buildFrontPipeline))
+    if (llvm::Error error = runPipeline(module, result.times, "attn to tile", ::attn::buildFrontPipeline))
       return error;
-    auto lowered = attn::findAttention(module);
+    auto lowered = ::attn::findAttention(module);
     if (!lowered)
       return lowered.takeError();
     attention = *lowered;
     if (llvm::Error error = collectKernels())
       return error;
-    if (options.emit == attn::Emit::Tile) {
+    if (options.emit == ::attn::Emit::Tile) {
       result.output = printOps<mlir::tile::KernelOp>(module, options.kernel);
       return llvm::Error::success();
     }
@@ -179,8 +181,8 @@ private:
   };
 
   ModuleOp module;
-  const attn::CompileOptions &options;
-  const attn::TargetInfo &target;
+  const ::attn::CompileOptions &options;
+  const ::attn::TargetInfo &target;
   mlir::attn::AttentionOp attention;
   SmallVector<Kernel> kernels;
 
@@ -215,7 +217,7 @@ private:
 
   /// Kernels that were not asked for are not lowered.
   void dropOthers() {
-    if (options.kernel.empty() || options.emit == attn::Emit::Bundle)
+    if (options.kernel.empty() || options.emit == ::attn::Emit::Bundle)
       return;
     for (auto kernel : llvm::make_early_inc_range(module.getOps<mlir::tile::KernelOp>()))
       if (kernel.getName() != options.kernel)
@@ -235,7 +237,7 @@ private:
     }
   }
 
-  llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<attn::BundleBlob> &blobs,
+  llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<::attn::BundleBlob> &blobs,
                                          llvm::function_ref<Operation *(llvm::StringRef)> lookup,
                                          llvm::function_ref<int64_t(llvm::StringRef, Operation *)> ctasPerSm) {
     json::Array list;
@@ -243,7 +245,7 @@ private:
       Operation *lowered = lookup(kernel.symbol);
       if (!lowered)
         return llvm::createStringError("kernel '" + kernel.symbol + "' was not lowered");
-      auto entry = attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
+      auto entry = ::attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
       if (!entry)
         return entry.takeError();
       if (kernel.merge)
@@ -252,15 +254,15 @@ private:
         list.push_back(std::move(*entry));
     }
     manifest["kernels"] = std::move(list);
-    return attn::writeBundle(std::move(manifest), blobs);
+    return ::attn::writeBundle(std::move(manifest), blobs);
   }
 
   llvm::Expected<json::Object> makeManifest() {
-    auto manifest = attn::describeAttention(attention, target.chip);
+    auto manifest = ::attn::describeAttention(attention, target.chip);
     if (!manifest)
       return manifest.takeError();
     auto range = attention->getAttrOfType<DictionaryAttr>("attn.range");
-    (*manifest)["range"] = range ? attn::attributeToJson(range) : json::Value(nullptr);
+    (*manifest)["range"] = range ? ::attn::attributeToJson(range) : json::Value(nullptr);
     bool causal = false;
     if (auto attr = attention->getAttrOfType<BoolAttr>("attn.causal_rows"))
       causal = attr.getValue();
@@ -268,26 +270,26 @@ private:
     return manifest;
   }
 
-  llvm::Error lowerHost(attn::CompileResult &result);
-  llvm::Error lowerGpu(attn::CompileResult &result);
+  llvm::Error lowerHost(::attn::CompileResult &result);
+  llvm::Error lowerGpu(::attn::CompileResult &result);
 };
 } // namespace
 
-llvm::Error Compilation::lowerHost(attn::CompileResult &result) {
-  if (options.emit == attn::Emit::PTX || options.emit == attn::Emit::Cubin)
+llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
+  if (options.emit == ::attn::Emit::PTX || options.emit == ::attn::Emit::Cubin)
     return llvm::createStringError("target 'host' has no PTX or cubin; use --emit=obj, llvm or bundle");
   auto manifest = makeManifest();
   if (!manifest)
     return manifest.takeError();
   dropOthers();
   keepKernelsOnly();
-  attn::HostTarget host = attn::HostTarget::native();
+  ::attn::HostTarget host = ::attn::HostTarget::native();
   if (llvm::Error error = runPipeline(module, result.times, "tile to llvm", [&](OpPassManager &pm) {
-        attn::buildHostPipeline(pm, host.conversionOptions());
+        ::attn::buildHostPipeline(pm, host.conversionOptions());
       }))
     return error;
-  if (options.emit == attn::Emit::LLVM) {
-    auto text = attn::compileToLLVMText(module, host);
+  if (options.emit == ::attn::Emit::LLVM) {
+    auto text = ::attn::compileToLLVMText(module, host);
     if (!text)
       return text.takeError();
     result.output = std::move(*text);
@@ -296,17 +298,17 @@ llvm::Error Compilation::lowerHost(attn::CompileResult &result) {
   std::string object;
   {
     Stopwatch watch(result.times, "llvm to object");
-    auto compiled = attn::compileToObject(module, host);
+    auto compiled = ::attn::compileToObject(module, host);
     if (!compiled)
       return compiled.takeError();
     object = std::move(*compiled);
   }
-  if (options.emit == attn::Emit::Object) {
+  if (options.emit == ::attn::Emit::Object) {
     result.output = std::move(object);
     return llvm::Error::success();
   }
   Stopwatch watch(result.times, "link");
-  auto shared = attn::linkSharedObject(object);
+  auto shared = ::attn::linkSharedObject(object);
   if (!shared)
     return shared.takeError();
   SymbolTable table(module);
@@ -320,7 +322,7 @@ llvm::Error Compilation::lowerHost(attn::CompileResult &result) {
 }
 
 /// CTAs that one multiprocessor holds at a time, from what a CTA takes.
-static int64_t residentCtas(const attn::TargetInfo &target, int64_t threads, int64_t registers, int64_t shared) {
+static int64_t residentCtas(const ::attn::TargetInfo &target, int64_t threads, int64_t registers, int64_t shared) {
   int64_t ctas = std::min<int64_t>(target.threadsPerSm / std::max<int64_t>(threads, 1), 16);
   ctas = std::min(ctas, target.sharedPerSm / (shared + 1024));
   if (registers) // allocated in units of 8 registers a thread
@@ -328,8 +330,8 @@ static int64_t residentCtas(const attn::TargetInfo &target, int64_t threads, int
   return std::max<int64_t>(ctas, 1);
 }
 
-llvm::Error Compilation::lowerGpu(attn::CompileResult &result) {
-  if (options.emit == attn::Emit::Object)
+llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
+  if (options.emit == ::attn::Emit::Object)
     return llvm::createStringError("target '" + target.chip + "' has no object file; use --emit=ptx, cubin or bundle");
   auto manifest = makeManifest();
   if (!manifest)
@@ -337,7 +339,7 @@ llvm::Error Compilation::lowerGpu(attn::CompileResult &result) {
   dropOthers();
   keepKernelsOnly();
   if (llvm::Error error = runPipeline(module, result.times, "tile to gpu", [&](OpPassManager &pm) {
-        attn::buildGpuPipeline(pm, target.chip);
+        ::attn::buildGpuPipeline(pm, target.chip);
       }))
     return error;
   gpu::GPUModuleOp gpuModule;
@@ -345,8 +347,8 @@ llvm::Error Compilation::lowerGpu(attn::CompileResult &result) {
     gpuModule = op;
   if (!gpuModule)
     return llvm::createStringError("the pipeline left no gpu.module");
-  if (options.emit == attn::Emit::LLVM) {
-    auto text = attn::emitLLVM(gpuModule, target);
+  if (options.emit == ::attn::Emit::LLVM) {
+    auto text = ::attn::emitLLVM(gpuModule, target);
     if (!text)
       return text.takeError();
     result.output = std::move(*text);
@@ -355,33 +357,33 @@ llvm::Error Compilation::lowerGpu(attn::CompileResult &result) {
   std::string ptx;
   {
     Stopwatch watch(result.times, "gpu to ptx");
-    auto text = attn::emitPtx(gpuModule, target);
+    auto text = ::attn::emitPtx(gpuModule, target);
     if (!text)
       return text.takeError();
     ptx = std::move(*text);
   }
-  if (options.emit == attn::Emit::PTX) {
+  if (options.emit == ::attn::Emit::PTX) {
     result.output = std::move(ptx);
     return llvm::Error::success();
   }
-  attn::Assembly assembly;
-  bool haveCubin = options.emit == attn::Emit::Cubin || !options.allowPtx || !attn::findPtxas(options.ptxas).empty();
+  ::attn::Assembly assembly;
+  bool haveCubin = options.emit == ::attn::Emit::Cubin || !options.allowPtx || !::attn::findPtxas(options.ptxas).empty();
   if (haveCubin) {
     Stopwatch watch(result.times, "ptx to cubin");
-    auto assembled = attn::assemble(ptx, target, options.ptxas);
+    auto assembled = ::attn::assemble(ptx, target, options.ptxas);
     if (!assembled)
       return assembled.takeError();
-    if (llvm::Error error = attn::checkAssembly(*assembled))
+    if (llvm::Error error = ::attn::checkAssembly(*assembled))
       return error;
     assembly = std::move(*assembled);
   }
-  if (options.emit == attn::Emit::Cubin) {
+  if (options.emit == ::attn::Emit::Cubin) {
     result.output = std::move(assembly.cubin);
     return llvm::Error::success();
   }
   auto ctasPerSm = [&](llvm::StringRef name, Operation *lowered) -> int64_t {
     int64_t registers = 0;
-    for (const attn::KernelReport &report : assembly.kernels)
+    for (const ::attn::KernelReport &report : assembly.kernels)
       if (report.name == name)
         registers = report.registers;
     auto number = [&](llvm::StringRef attr) {
@@ -390,7 +392,7 @@ llvm::Error Compilation::lowerGpu(attn::CompileResult &result) {
     };
     return residentCtas(target, number("attn.threads"), registers, number("attn.smem"));
   };
-  attn::BundleBlob blob = haveCubin ? attn::BundleBlob{"cubin", assembly.cubin} : attn::BundleBlob{"ptx", ptx};
+  ::attn::BundleBlob blob = haveCubin ? ::attn::BundleBlob{"cubin", assembly.cubin} : ::attn::BundleBlob{"ptx", ptx};
   SymbolTable table(gpuModule);
   auto bundle = makeBundle(
       std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
@@ -401,19 +403,19 @@ llvm::Error Compilation::lowerGpu(attn::CompileResult &result) {
 }
 
 /// All that decides what a bundle holds: the canonical IR (callees included), the options, the tools' versions.
-static std::string cacheKey(ModuleOp module, const attn::CompileOptions &options, const attn::TargetInfo &target) {
+static std::string cacheKey(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target) {
   std::string key;
   llvm::raw_string_ostream os(key);
   os << "attn-mlir 0.1.0 abi " << ATTN_ABI_VERSION << " llvm " << LLVM_VERSION_STRING << " target " << target.chip
      << '\n';
   if (target.isGpu()) {
-    std::string ptxas = attn::findPtxas(options.ptxas);
+    std::string ptxas = ::attn::findPtxas(options.ptxas);
     llvm::sys::fs::file_status status;
     os << "ptxas " << ptxas;
     if (!ptxas.empty() && !llvm::sys::fs::status(ptxas, status))
       os << ' ' << status.getSize() << ' ' << status.getLastModificationTime().time_since_epoch().count();
   } else {
-    attn::HostTarget host = attn::HostTarget::native();
+    ::attn::HostTarget host = ::attn::HostTarget::native();
     os << host.triple << ' ' << host.cpu << ' ' << host.features << ' ' << host.optLevel;
   }
   os << '\n';
@@ -421,7 +423,7 @@ static std::string cacheKey(ModuleOp module, const attn::CompileOptions &options
   return key;
 }
 
-llvm::Expected<attn::CompileResult> attn::compile(ModuleOp module, const CompileOptions &options) {
+llvm::Expected<::attn::CompileResult> compile(ModuleOp module, const CompileOptions &options) {
   const TargetInfo *target = findTarget(options.target);
   if (!target)
     return llvm::createStringError("unknown target '" + options.target + "'; expected one of " + knownTargetNames());
@@ -445,3 +447,5 @@ llvm::Expected<attn::CompileResult> attn::compile(ModuleOp module, const Compile
       return std::move(error);
   return std::move(result);
 }
+
+} // namespace attn

@@ -7,22 +7,23 @@
 
 #include "Session.h"
 #include "attn/Compiler/Manifest.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
-namespace ref = attn::ref;
+namespace ref = ::attn::ref;
 
 static llvm::Expected<ref::Storage> storageOf(Value value, llvm::StringRef what) {
   ref::Storage storage;
   Type element = cast<ShapedType>(value.getType()).getElementType();
-  if (!ref::parseStorage(attn::getElementName(element).str(), storage))
+  if (!ref::parseStorage(::attn::getElementName(element).str(), storage))
     return llvm::createStringError(llvm::formatv("{0} has element type {1}; expected f32, bf16, f16, f8E4M3FN or f8E5M2",
                                                  what, element)
                                        .str());
   return storage;
 }
 
-static llvm::Expected<attn::batch::Geometry> geometryOf(mlir::attn::AttentionOp op) {
-  attn::batch::Geometry g;
+static llvm::Expected<::attn::batch::Geometry> geometryOf(mlir::attn::AttentionOp op) {
+  ::attn::batch::Geometry g;
   g.headsQo = op.getQoHeads();
   g.headsKv = op.getKvHeads();
   g.headDimQk = op.getHeadDimQk();
@@ -56,19 +57,19 @@ static llvm::Expected<attn::batch::Geometry> geometryOf(mlir::attn::AttentionOp 
   return g;
 }
 
-static std::vector<attn::batch::ParamDecl> declsOf(mlir::attn::AttentionOp op) {
-  std::vector<attn::batch::ParamDecl> decls;
+static std::vector<::attn::batch::ParamDecl> declsOf(mlir::attn::AttentionOp op) {
+  std::vector<::attn::batch::ParamDecl> decls;
   mlir::attn::VariantOp variant = op.lookupVariant();
   for (auto [i, value] : llvm::enumerate(op.getParams())) {
-    attn::batch::ParamDecl decl;
+    ::attn::batch::ParamDecl decl;
     decl.name = variant.getParamName(i);
     if (auto shaped = dyn_cast<ShapedType>(value.getType())) {
-      decl.kind = attn::batch::ParamDecl::Kind::Buffer;
-      decl.element = attn::getElementName(shaped.getElementType()).str();
+      decl.kind = ::attn::batch::ParamDecl::Kind::Buffer;
+      decl.element = ::attn::getElementName(shaped.getElementType()).str();
       for (int64_t extent : shaped.getShape())
         decl.shape.push_back(ShapedType::isDynamic(extent) ? -1 : extent);
     } else if (value.getType().isIndex()) {
-      decl.kind = attn::batch::ParamDecl::Kind::Index;
+      decl.kind = ::attn::batch::ParamDecl::Kind::Index;
     }
     decls.push_back(std::move(decl));
   }
@@ -78,21 +79,21 @@ static std::vector<attn::batch::ParamDecl> declsOf(mlir::attn::AttentionOp op) {
 llvm::Expected<attnrun::Problem> attnrun::makeProblem(mlir::attn::AttentionOp op, const std::string &batchFile) {
   Problem problem;
   std::string error;
-  if (!attn::batch::load(batchFile, problem.batch, error))
+  if (!::attn::batch::load(batchFile, problem.batch, error))
     return llvm::createStringError(error);
   auto geometry = geometryOf(op);
   if (!geometry)
     return geometry.takeError();
-  if (!attn::batch::build(problem.batch, *geometry, problem.built, error))
+  if (!::attn::batch::build(problem.batch, *geometry, problem.built, error))
     return llvm::createStringError(batchFile + ": " + error);
   problem.decls = declsOf(op);
-  std::string unknown = attn::batch::unknownParams(problem.batch, problem.decls,
+  std::string unknown = ::attn::batch::unknownParams(problem.batch, problem.decls,
                                                    op.getVariant() ? op.getVariant()->str() : std::string("attention"));
   if (!unknown.empty())
     return llvm::createStringError(batchFile + ": " + unknown);
   for (const auto &decl : problem.decls) {
     problem.params.emplace_back();
-    if (!attn::batch::resolveParam(problem.batch, problem.built, decl, problem.params.back(), error))
+    if (!::attn::batch::resolveParam(problem.batch, problem.built, decl, problem.params.back(), error))
       return llvm::createStringError(batchFile + ": " + error);
   }
   if (problem.batch.hasScale && !op.getScale())

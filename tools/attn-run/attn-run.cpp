@@ -21,6 +21,7 @@
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 #include <chrono>
+#include "llvm/Support/FormatVariadic.h"
 
 namespace cl = llvm::cl;
 
