@@ -296,12 +296,12 @@ LogicalResult mlir::attn::legalizeMath(Operation *root, MathTarget target) {
   });
   IRRewriter rewriter(root->getContext());
   for (Operation *op : work) {
+    if (isLegalMath(op, target))
+      continue;
     if (op->getNumResults() != 1 || !getElementTypeOrSelf(op->getResult(0).getType()).isF32() ||
         !isa<FloatType, VectorType>(op->getResult(0).getType()))
       return op->emitOpError() << "math is legalised for f32 and vectors of f32 only, got "
                                << op->getResultTypes() << "; extend to f32 first";
-    if (isLegalMath(op, target))
-      continue;
     rewriter.setInsertionPoint(op);
     Value result = expand(op, rewriter, target);
     if (!result)
