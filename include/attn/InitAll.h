@@ -12,6 +12,7 @@
 #ifndef ATTN_INITALL_H
 #define ATTN_INITALL_H
 
+#include "attn/Conversion/TileToGPU/TileToGPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -25,7 +26,10 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 }
 
 /// All passes and pipelines.
-inline void registerAllPasses() { mlir::tile::registerTilePasses(); }
+inline void registerAllPasses() {
+  mlir::tile::registerTilePasses();
+  mlir::tile::registerTileToGPUPasses();
+}
 
 } // namespace attn
 
