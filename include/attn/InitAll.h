@@ -14,6 +14,7 @@
 
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
+#include "attn/Conversion/TileToGPU/TileToGPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -37,6 +38,8 @@ inline void registerAllPasses() {
   mlir::tile::registerTileToCPUPasses();
   registerHostPipelines();
   mlir::attn::registerAttnToTilePasses();
+  mlir::tile::registerTilePasses();
+  mlir::tile::registerTileToGPUPasses();
 }
 
 } // namespace attn
