@@ -20,6 +20,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Pipelines/Pipelines.h"
 #include "attn/Target/Host.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -36,10 +37,10 @@ inline void registerAllPasses() {
   mlir::attn::registerAttnPasses();
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
-  registerHostPipelines();
   mlir::attn::registerAttnToTilePasses();
-  mlir::tile::registerTilePasses();
   mlir::tile::registerTileToGPUPasses();
+  registerHostPipelines();
+  registerPipelines();
 }
 
 } // namespace attn
