@@ -18,7 +18,6 @@
 
 namespace mlir::tile {
 
-void populateSm80(Emitter &e);
 void populateSm80Copy(Emitter &e);
 void populateSm80Pipeline(Emitter &e);
 void populateSm80Mma(Emitter &e);
