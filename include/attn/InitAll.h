@@ -13,6 +13,7 @@
 #define ATTN_INITALL_H
 
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
+#include "attn/Conversion/TileToGPU/TileToGPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -31,6 +32,7 @@ inline void registerAllPasses() {
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
   registerHostPipelines();
+  mlir::tile::registerTileToGPUPasses();
 }
 
 } // namespace attn
