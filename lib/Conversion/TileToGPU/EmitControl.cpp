@@ -524,12 +524,6 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     return done;
   };
 
-  auto work = [&]() -> LogicalResult {
-    Value warpNumber = outer.warp;
-    // One branch per role, small ones behind a common setmaxnreg (ptxas wants this shape to honour it).
-    SmallVector<std::pair<Block *, Place>> starts;
-    if (smallWarps) {
-      Block *inside = e.newBlock(), *rest = e.newBlock();
   // Blocks stand in the order of the roles.
   auto open = [&](Block *block) {
     e.region->push_back(block);
@@ -545,24 +539,11 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
       e.enter(inside);
       setRegisters(smallRegisters);
       for (Place &place : small) {
-        Block *mine = e.newBlock(), *other = e.newBlock();
         Block *mine = e.newBlock(), *other = new Block();
         int64_t end = place.firstWarp + place.role.getWarps() * place.role.getGroups();
         LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine, ValueRange(), other,
                                ValueRange());
         e.enter(mine);
-        if (failed(body(place)))
-          return failure();
-        e.enter(other);
-      }
-      LLVM::BrOp::create(e.b, e.loc, ValueRange(), exit);
-      e.enter(rest);
-      if (large.empty())
-        LLVM::BrOp::create(e.b, e.loc, ValueRange(), exit);
-    }
-    for (auto [i, place] : llvm::enumerate(large)) {
-      if (i + 1 < large.size()) {
-        Block *mine = e.newBlock(), *other = e.newBlock();
         LogicalResult done = body(place);
         open(other);
         if (failed(done)) {
@@ -585,9 +566,6 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
                                ValueRange());
         e.enter(mine);
         setRegisters(place.role.getRegisters());
-        if (failed(body(place)))
-          return failure();
-        e.enter(other);
         LogicalResult done = body(place);
         open(other);
         if (failed(done))

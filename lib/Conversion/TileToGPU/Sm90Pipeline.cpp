@@ -147,11 +147,6 @@ static Smem slotAt(Emitter &e, Pipeline &p, Value stage) {
 
 static LogicalResult emitAcquire(Emitter &e, ProducerAcquireOp op) {
   Pipeline &p = e.pipeline(op.getPipeline());
-  Index &k = e.counter(op.getPipeline(), Counter::Acquire);
-  auto [stage, parity] = e.ringStage(k, p.type.getStages());
-  // A chained pipeline's stage is already in the hands of those who waited for it.
-  if (!p.chain)
-    waitBarrier(e, barrierAt(e, p.empty, stage), e.bitXor(parity, e.c32(1)));
   if (p.chain)
     return op.emitOpError() << "is of a chained pipeline, whose stages come from waiting for the one it is chained to";
   Index &k = e.counter(op.getPipeline(), Counter::Acquire);

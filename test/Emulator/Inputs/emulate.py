@@ -30,7 +30,6 @@ def build(path, name, folder):
     run("attn-opt", path, "--convert-nvvm-to-llvm", "--reconcile-unrealized-casts", "-o", lowered)
     text = open(lowered).read()
     start = text.index("gpu.module")
-    text = text[: text.index("module")] + "module " + text[text.index("{", start):].rstrip()[:-1]
     text = text[: text.index("module")] + "module {" + text[text.index("\n", start):].rstrip()[:-1]
     head = text[text.index("@%s(" % name):].split("\n")[0]
     words = []
@@ -145,7 +144,6 @@ def main():
     token = 0
     for r, (qo, length) in enumerate(requests):
         for head in range(0, a.heads_q, a.pack):
-            if a.one_head and head >= a.heads_q // a.heads_kv:
             if a.one_head and head:
                 break
             for row0 in range(0, qo, tile_tokens):
