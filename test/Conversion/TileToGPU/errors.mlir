@@ -2,24 +2,28 @@
 
 // expected-error @+1 {{has no 'tile.shared_bytes', run tile-allocate-shared first}}
 tile.kernel @places() attributes {level = #tile.level<logical>} {
+  tile.return
 }
 
 // -----
 
 // expected-error @+1 {{has target 'host', expected a GPU out of host, sm_80}}
 tile.kernel @host() attributes {level = #tile.level<logical>, tile.shared_bytes = 0, target = #attn.target<"host">} {
+  tile.return
 }
 
 // -----
 
 // expected-error @+1 {{is specialised for tensor copies and wgmma, which sm_80 does not have}}
 tile.kernel @old() attributes {level = #tile.level<specialized>, tile.shared_bytes = 0, target = #attn.target<"sm_80">} {
+  tile.return
 }
 
 // -----
 
 // expected-error @+1 {{argument 0 has no 'tile.arg' attribute that names its role}}
 tile.kernel @role(%a: index) attributes {level = #tile.level<logical>, tile.shared_bytes = 0} {
+  tile.return
 }
 
 // -----
