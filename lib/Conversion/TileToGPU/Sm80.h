@@ -32,6 +32,10 @@ LogicalResult copyRows(Emitter &e, Operation *op, const View &view, Index row0, 
 /// The stage as ldmatrix sees it: `group` (i32, or null) chooses a part of the leading dimension.
 FailureOr<SharedTile> sharedTile(Emitter &e, Operation *op, const Smem &smem, Value group);
 
+/// The lane, as a value that the back end cannot see through: addresses made of it are computed where they are used
+/// (a few integer instructions) instead of being kept in registers across the key loop.
+Value hiddenLane(Emitter &e);
+
 /// True when every warp reads only the part of such a stage that it loads itself.
 bool isWarpPrivate(Emitter &e, SmemType slot);
 
