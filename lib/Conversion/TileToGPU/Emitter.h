@@ -101,6 +101,7 @@ public:
   template <typename OpT> void on(LogicalResult (*handler)(Emitter &, OpT)) {
     typed[OpT::getOperationName()] = [handler](Emitter &e, Operation *op) { return handler(e, cast<OpT>(op)); };
   }
+
   /// What writes ops called `name`: to replace it by code that falls back on it.
   std::function<LogicalResult(Emitter &, Operation *)> &handler(StringRef name) { return typed[name]; }
 
@@ -276,10 +277,10 @@ void populateControlFlow(Emitter &e);
 void populateScalar(Emitter &e);
 void populateElementwise(Emitter &e);
 void populateMemory(Emitter &e);
+void populateSm80(Emitter &e);
 void populateSm90Pipeline(Emitter &e);
 void populateSm90Tma(Emitter &e);
 void populateSm90Wgmma(Emitter &e);
-void populateSm80(Emitter &e);
 
 } // namespace mlir::tile
 

@@ -67,8 +67,9 @@ LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Index 
 
   Leaf leaf(e.b, e.loc);
   Value warpRow = e.mul(e.group.warp, e.c32(perWarp));
-  Value laneRow = e.shr(e.group.lane, llvm::Log2_64(lanesPerRow));
-  Value laneChunk = e.bitAnd(e.group.lane, e.c32(lanesPerRow - 1));
+  Value hidden = hiddenLane(e);
+  Value laneRow = e.shr(hidden, llvm::Log2_64(lanesPerRow));
+  Value laneChunk = e.bitAnd(hidden, e.c32(lanesPerRow - 1));
 
   // More warps than rows: the surplus lanes repeat the last row, data and all.
   Value lastRow = perWarp * e.group.warps == rows ? Value() : e.c32(rows - 1);
@@ -84,7 +85,7 @@ LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Index 
   if (type.isPaged())
     for (int64_t s = 0; s < perWarp; s += 32) {
       // Lanes past the warp's block would look up rows that nobody asks for.
-      Value lane = perWarp - s < 32 ? leaf.rem(e.group.lane, perWarp - s) : e.group.lane;
+      Value lane = perWarp - s < 32 ? leaf.rem(hidden, perWarp - s) : hidden;
       FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, localRow(lane, s)));
       if (failed(address))
         return failure();

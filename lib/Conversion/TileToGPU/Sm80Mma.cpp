@@ -36,6 +36,8 @@ FailureOr<SharedTile> sm80::sharedTile(Emitter &e, Operation *op, const Smem &sm
   return tile;
 }
 
+Value sm80::hiddenLane(Emitter &e) { return e.ptx("mov.b32 $0, $1;", "=r,r", e.group.lane, e.i32)[0]; }
+
 namespace {
 /// Sizes of a dot for one warp.
 struct DotShape {
@@ -100,6 +102,7 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
     return dot.emitOpError() << "accumulates in " << elementOf(dot.getResult()) << ", expected f32";
   bool bf16 = element.isBF16(), transposed = dot.getTransposeB();
   Leaf leaf(e.b, e.loc);
+  Value lane = hiddenLane(e);
 
   Regs acc;
   int64_t perGroup = shape->rowBlocks * shape->columns * 4;
@@ -130,7 +133,7 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
         Value warp = leaf.rem(e.group.warp, shape->rowWarps);
         aTile.base = leaf.shift(aTile.base, e.mul(warp, e.c32(16 * aTile.bytes)));
       }
-      aLane = leaf.laneOffset(e.group.lane, aTile.bytes, /*columnsFirst=*/false);
+      aLane = leaf.laneOffset(lane, aTile.bytes, /*columnsFirst=*/false);
     }
     // B: packed registers, or ldmatrix.
     ArrayRef<Value> bRegs;
@@ -147,7 +150,7 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
       if (failed(tile))
         return failure();
       bTile = *tile;
-      bLane = leaf.laneOffset(e.group.lane, bTile.bytes, /*columnsFirst=*/transposed);
+      bLane = leaf.laneOffset(lane, bTile.bytes, /*columnsFirst=*/transposed);
     }
 
     for (int64_t step = 0; step < shape->steps; ++step) {

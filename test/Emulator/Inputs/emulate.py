@@ -162,7 +162,9 @@ def main():
     o = np.full((tokens, a.heads_q, a.dim), nan, np.uint16)
     lse = np.full((tokens, a.heads_q), np.nan, np.float32)
     part_o, part_lse = np.full((slots + 4, a.dim), np.nan, np.float32), np.full(slots + 4, np.nan, np.float32)
-    buffers = {"q": q, "k": k, "v": v, "o": o, "lse": lse, "pages": table, "part_o": part_o, "part_lse": part_lse, "items": items,
+    info = np.zeros((tokens, 8), np.int32)  # AttnTokenInfo
+    info[:, :5] = [(t + length - qo, r, t, qo, length) for r, (qo, length) in enumerate(requests) for t in range(qo)]
+    buffers = {"tokens": info, "q": q, "k": k, "v": v, "o": o, "lse": lse, "pages": table, "part_o": part_o, "part_lse": part_lse, "items": items,
                "cta_indptr": bounds}
 
     with tempfile.TemporaryDirectory() as folder:
