@@ -41,6 +41,7 @@ inline void registerAllPasses() {
   mlir::tile::registerTileToGPUPasses();
   registerHostPipelines();
   registerPipelines();
+  mlir::tile::registerTileToGPUPasses();
 }
 
 } // namespace attn

@@ -50,6 +50,13 @@ static std::shared_ptr<const SmemRef> getSlot(Stage &stage, std::shared_ptr<Hold
 
 bool Task::runAcquire(ProducerAcquireOp op) {
   Pipe &pipe = *get(op.getPipeline()).pipe;
+  if (pipe.chain) { // the oldest slot that this group holds
+    auto &reading = uses[pipe.chain].reading;
+    if (reading.empty())
+      return fail(op, "takes a slot to hand on without holding one");
+    get(op.getSlot()).smem = getSlot(pipe.at(reading.front()->number), reading.front());
+    return true;
+  }
   PipeUse &use = uses[&pipe];
   int64_t number = use.acquired++;
   Stage &stage = pipe.at(number);
@@ -63,6 +70,8 @@ bool Task::runAcquire(ProducerAcquireOp op) {
   stage.number = number;
   stage.commits = stage.releases = 0;
   stage.load.reset();
+  stage.waits = 0;
+  stage.message = false;
   stage.words.clear();
   auto hold = std::make_shared<Hold>();
   hold->number = number;
@@ -117,6 +126,7 @@ bool Task::runCommit(CommitOp op) {
       return fail(op, "commits a stage that it has not acquired");
     Stage &stage = pipe.at(use.filling.front()->number);
     stage.state = Stage::Full;
+    stage.message = true;
     ++pipe.fills;
     use.filling.front()->live = false;
     use.filling.pop_front();
@@ -162,12 +172,13 @@ bool Task::runWait(ConsumerWaitOp op) {
   }
   auto hold = std::make_shared<Hold>();
   hold->number = number;
+  ++stage.waits;
   uses[&pipe].reading.push_back(hold);
   get(op.getSlot()).smem = getSlot(stage, hold);
-  if (!op.getWords().empty() && stage.words.size() != op.getWords().size())
+  if (!op.getWords().empty() && stage.words.empty())
     return fail(op, "reads words that nobody has sent");
-  for (auto [value, word] : llvm::zip(op.getWords(), stage.words))
-    get(value).word.i = word;
+  for (auto [i, value] : llvm::enumerate(op.getWords()))
+    get(value).word.i = i < stage.words.size() ? stage.words[i] : 0;
   return machine.pass(*this, op);
 }
 
@@ -374,7 +385,10 @@ bool Task::finish(Operation *op) {
   for (auto &[pipe, use] : uses) {
     if (!use.filling.empty())
       return fail(pipe->op, "has a stage that a role has acquired and never filled");
-    if (!use.reading.empty())
+    // A message that ends a stream, and stages that only others give back, may stay.
+    bool observer = pipe->chainedBy && uses.count(pipe->chainedBy) && uses[pipe->chainedBy].waited;
+    if (!use.reading.empty() && !observer &&
+        !(use.reading.size() == 1 && pipe->at(use.reading[0]->number).message))
       return fail(pipe->op, "has a stage that a role has waited for and never given back");
   }
   return true;
@@ -383,7 +397,7 @@ bool Task::finish(Operation *op) {
 bool Machine::checkPipes() {
   for (Pipe &pipe : pipes)
     for (Stage &stage : pipe.stages)
-      if (stage.state == Stage::Full)
+      if (stage.state == Stage::Full && !(stage.message && stage.waits))
         return fail(pipe.op, "has a stage that was filled and never consumed by all its consumers");
   return true;
 }

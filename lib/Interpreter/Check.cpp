@@ -20,6 +20,10 @@ using namespace mlir::tile;
 
 namespace {
 
+struct Sizes {
+  int64_t rows, keys, pack;
+};
+
 struct Request {
   int64_t token0, queries, keys, table;
 };
@@ -61,6 +65,14 @@ struct State {
 
 } // namespace
 
+/// Tile sizes: those of the config, else of the options.
+static Sizes getSizes(KernelOp kernel, const CheckOptions &options) {
+  if (auto config = kernel->getAttrOfType<attn::ConfigAttr>("config"))
+    return {std::max<int64_t>(1, config.getRows()), std::max<int64_t>(1, config.getKeys()),
+            std::max<int64_t>(1, config.getPack())};
+  return {options.rows, options.keys, 1};
+}
+
 static MemRefType getType(KernelOp kernel, StringRef role) {
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (kernel.getArgRole(i) == role)
@@ -77,13 +89,13 @@ static void fillRandom(Buffer &buffer, std::mt19937_64 &random, ArrayRef<int64_t
       buffer.data[r * row + i].f = roundTo(type, uniform(random));
 }
 
-static LogicalResult buildRequests(KernelOp kernel, attn::ConfigAttr config, const CheckOptions &options,
+static LogicalResult buildRequests(KernelOp kernel, const Sizes &sizes, const CheckOptions &options,
                                    std::mt19937_64 &random, Batch &batch) {
   auto lengths = options.batch;
   if (lengths.empty()) {
-    int64_t most = std::max<int64_t>(1, options.longest * config.getRows() / std::max<int64_t>(1, config.getPack()));
+    int64_t most = std::max<int64_t>(1, options.longest * sizes.rows / sizes.pack);
     for (int64_t n = 1 + random() % 3; n > 0; --n) {
-      int64_t queries = 1 + random() % most, keys = random() % (options.longest * config.getKeys() + 1);
+      int64_t queries = 1 + random() % most, keys = random() % (options.longest * sizes.keys + 1);
       if (random() % 4 == 0)
         queries = 1;
       lengths.emplace_back(queries, keys);
@@ -93,8 +105,8 @@ static LogicalResult buildRequests(KernelOp kernel, attn::ConfigAttr config, con
   int64_t tableSize = 0, rows = 0;
   for (auto [queries, keys] : lengths) {
     if (options.whole) {
-      queries = up(queries, config.getRows());
-      keys = std::max(up(keys, config.getKeys()), config.getKeys());
+      queries = up(queries, sizes.rows);
+      keys = std::max(up(keys, sizes.keys), sizes.keys);
     }
     int64_t size = batch.page ? (keys + batch.page - 1) / batch.page : keys;
     batch.requests.push_back({batch.tokens, queries, keys, tableSize});
@@ -116,6 +128,7 @@ static LogicalResult buildRequests(KernelOp kernel, attn::ConfigAttr config, con
     MemRefType type = getType(kernel, role);
     SmallVector<int64_t> shape(type.getShape());
     shape[0] = rows + 3;
+    shape[shape.size() - 2] = batch.headsKv;
     auto buffer = std::make_unique<Buffer>(type.getElementType(), shape);
     buffer->fill(std::numeric_limits<double>::quiet_NaN());
     fillRandom(*buffer, random, ArrayRef(places).take_front(rows));
@@ -132,16 +145,16 @@ static LogicalResult buildRequests(KernelOp kernel, attn::ConfigAttr config, con
   return success();
 }
 
-static void buildItems(attn::ConfigAttr config, const CheckOptions &options, std::mt19937_64 &random, Batch &batch) {
-  int64_t pack = std::max<int64_t>(1, config.getPack()), perTile = std::max<int64_t>(1, config.getRows() / pack);
+static void buildItems(const Sizes &sizes, const CheckOptions &options, std::mt19937_64 &random, Batch &batch) {
+  int64_t pack = sizes.pack, perTile = std::max<int64_t>(1, sizes.rows / pack);
   int64_t slot = 0;
   auto &items = batch.arguments.items;
   for (auto [number, request] : llvm::enumerate(batch.requests))
     for (int64_t row = 0; row < request.queries; row += perTile)
       for (int64_t head = 0; head < batch.heads; head += pack) {
         int64_t tokens = std::min(perTile, request.queries - row);
-        int64_t tiles = (request.keys + config.getKeys() - 1) / config.getKeys();
-        int64_t chunk = std::max<int64_t>(1, (tiles + options.split - 1) / options.split) * config.getKeys();
+        int64_t tiles = (request.keys + sizes.keys - 1) / sizes.keys;
+        int64_t chunk = std::max<int64_t>(1, (tiles + options.split - 1) / options.split) * sizes.keys;
         bool whole = chunk >= request.keys;
         for (int64_t lo = 0; lo == 0 || lo < request.keys; lo += chunk) {
           AttnWorkItem item = {};
@@ -179,27 +192,29 @@ static void buildItems(attn::ConfigAttr config, const CheckOptions &options, std
 }
 
 static LogicalResult buildBatch(KernelOp kernel, const CheckOptions &options, Batch &batch) {
-  auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
+  Sizes sizes = getSizes(kernel, options);
   MemRefType q = getType(kernel, "q"), k = getType(kernel, "k"), v = getType(kernel, "v"), o = getType(kernel, "o");
-  if (!config || !q || !k || !v || !o || q.getRank() != 3 || o.getRank() != 3 || (k.getRank() != 3 && k.getRank() != 4))
-    return kernel.emitOpError() << "cannot be checked: expected a config and arguments of roles q, k, v, o with ranks "
+  if (!q || !k || !v || !o || q.getRank() != 3 || o.getRank() != 3 || (k.getRank() != 3 && k.getRank() != 4))
+    return kernel.emitOpError() << "cannot be checked: expected arguments of roles q, k, v, o with ranks "
                                 << "of the ABI";
   for (MemRefType type : {q, k, v, o})
-    for (int64_t dim : type.getShape().drop_front())
-      if (ShapedType::isDynamic(dim))
-        return kernel.emitOpError() << "cannot be checked: " << type << " has a second dynamic dimension";
+    if (type.isDynamicDim(type.getRank() - 1) || (type.getRank() == 4 && type.isDynamicDim(1)))
+      return kernel.emitOpError() << "cannot be checked: " << type << " has a dynamic page or vector";
   std::mt19937_64 random(options.seed * 7919 + 13);
-  batch.heads = q.getDimSize(1);
+  batch.heads = q.isDynamicDim(1) ? options.heads : q.getDimSize(1);
   batch.depth = q.getDimSize(2);
   batch.depthV = o.getDimSize(2);
-  batch.headsKv = k.getDimSize(k.getRank() - 2);
+  batch.headsKv = k.isDynamicDim(k.getRank() - 2) ? options.headsKv : k.getDimSize(k.getRank() - 2);
+  if (batch.headsKv < 1 || batch.heads % batch.headsKv)
+    return kernel.emitOpError() << "cannot be checked: " << batch.heads << " query heads for " << batch.headsKv
+                                << " KV heads";
   batch.page = k.getRank() == 4 ? k.getDimSize(1) : 0;
   batch.scale = 1 / std::sqrt(static_cast<double>(batch.depth));
   if (batch.page && !getType(kernel, "pages"))
     return kernel.emitOpError() << "cannot be checked: pages without an argument of role 'pages'";
-  if (failed(buildRequests(kernel, config, options, random, batch)))
+  if (failed(buildRequests(kernel, sizes, options, random, batch)))
     return failure();
-  buildItems(config, options, random, batch);
+  buildItems(sizes, options, random, batch);
   auto make = [&](StringRef role, SmallVector<int64_t> shape) {
     if (MemRefType type = getType(kernel, role)) {
       batch.buffers[role] = std::make_unique<Buffer>(type.getElementType(), shape);
@@ -290,9 +305,8 @@ static State computeReference(Batch &batch, const CheckOptions &options) {
 }
 
 /// Final outputs and merged partial states of a run.
-static State collect(KernelOp kernel, Batch &batch) {
-  auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
-  int64_t pack = std::max<int64_t>(1, config.getPack());
+static State collect(KernelOp kernel, const CheckOptions &options, Batch &batch) {
+  int64_t pack = getSizes(kernel, options).pack;
   State state;
   state.o.assign(batch.tokens * batch.heads * batch.depthV, 0);
   state.lse.assign(batch.tokens * batch.heads, -std::numeric_limits<double>::infinity());
@@ -331,7 +345,8 @@ static LogicalResult compare(KernelOp kernel, Batch &batch, const State &actual,
     if (withLse && !(error <= 1e-3 + 1e-3 * std::fabs(b)))
       return kernel.emitOpError() << "gives lse " << a << " for token " << row / batch.heads << ", head "
                                   << row % batch.heads << ", expected " << b;
-    result.lseError = std::max(result.lseError, error);
+    if (withLse)
+      result.lseError = std::max(result.lseError, error);
     for (int64_t d = 0; d < batch.depthV; ++d) {
       double x = actual.o[row * batch.depthV + d], y = expected.o[row * batch.depthV + d];
       error = std::fabs(x - y);
@@ -358,12 +373,12 @@ LogicalResult tile::checkKernel(KernelOp kernel, KernelOp other, const CheckOpti
   run.maxSteps = options.maxSteps;
   if (failed(interpret(kernel, batch.arguments, run)))
     return failure();
-  State actual = collect(kernel, batch), expected;
+  State actual = collect(kernel, options, batch), expected;
   if (other) {
     Batch again;
     if (failed(buildBatch(other, options, again)) || failed(interpret(other, again.arguments, run)))
       return failure();
-    expected = collect(other, again);
+    expected = collect(other, options, again);
   } else {
     expected = computeReference(batch, options);
   }

@@ -99,7 +99,8 @@ struct Stage {
   std::shared_ptr<Smem> memory;
   int64_t number = -1; // of the fill that the stage holds or is acquired for
   enum { Free, Acquired, Full } state = Free;
-  int64_t commits = 0, releases = 0;
+  int64_t commits = 0, releases = 0, waits = 0;
+  bool message = false; // filled by commit, so perhaps with words only
   std::optional<Transfer> load;
   SmallVector<int64_t, 4> words;
 };

@@ -72,7 +72,8 @@ bool Task::runView(ViewOp op) {
   view->pages = op.getPages() ? get(op.getPages()).word.p : nullptr;
   for (Value offset : op.getOffsets())
     view->offsets.push_back(getInt(offset));
-  view->rows = op.getRows() ? getInt(op.getRows()) : view->type.getShape()[0];
+  int64_t fixed = view->type.getShape()[0];
+  view->rows = op.getRows() ? getInt(op.getRows()) : ShapedType::isDynamic(fixed) ? INT32_MAX : fixed;
   view->first = op.getFirst() ? getInt(op.getFirst()) : 0;
   if (!view->source || (op.getPages() && !view->pages))
     return fail(op, "has no buffer");
@@ -439,18 +440,23 @@ bool Task::runDot(Operation *op, const Val &a, const Val &b, const Tile *acc, bo
     tile->data = acc->data;
   int64_t m = ls[ls.size() - 2], k = ls.back(), n = type.getShape().back();
   int64_t batches = type.getRank() == 3 ? type.getShape()[0] : 1;
-  int64_t rowStride = transposeB ? 1 : n, columnStride = transposeB ? k : 1;
   for (int64_t g = 0; g < batches; ++g) {
     const Word *la = l.data() + (ls.size() == 3 ? g * m * k : 0);
     const Word *rb = r.data() + (rs.size() == 3 ? g * k * n : 0);
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        double &x = tile->data[(g * m + i) * n + j].f;
-        double sum = acc ? x : 0;
-        for (int64_t t = 0; t < k; ++t)
-          sum += la[i * k + t].f * rb[t * rowStride + j * columnStride].f;
-        x = static_cast<float>(sum);
-      }
+    std::vector<double> columns(k * n), sums(n);
+    for (int64_t t = 0; t < k; ++t)
+      for (int64_t j = 0; j < n; ++j)
+        columns[t * n + j] = transposeB ? rb[j * k + t].f : rb[t * n + j].f;
+    for (int64_t i = 0; i < m; ++i) {
+      Word *row = &tile->data[(g * m + i) * n];
+      for (int64_t j = 0; j < n; ++j)
+        sums[j] = acc ? row[j].f : 0;
+      for (int64_t t = 0; t < k; ++t)
+        for (int64_t j = 0; j < n; ++j)
+          sums[j] += la[i * k + t].f * columns[t * n + j];
+      for (int64_t j = 0; j < n; ++j)
+        row[j].f = static_cast<float>(sums[j]);
+    }
   }
   out.tile = tile;
   return true;

@@ -32,6 +32,10 @@ static cl::list<std::string> requests("batch", cl::desc("QUERIES:KEYS of each re
 static cl::opt<uint64_t> seed("seed", cl::init(0), cl::desc("seed of batch, data and schedule"));
 static cl::opt<int64_t> runs("runs", cl::init(1), cl::desc("number of runs, with seeds from `seed` on"));
 static cl::opt<int64_t> ctas("ctas", cl::init(2), cl::desc("number of CTAs"));
+static cl::opt<int64_t> heads("heads", cl::init(2), cl::desc("query heads where the types leave them open"));
+static cl::opt<int64_t> headsKv("heads-kv", cl::init(2), cl::desc("KV heads where the types leave them open"));
+static cl::opt<int64_t> rows("rows", cl::init(128), cl::desc("query rows of a tile, without a config"));
+static cl::opt<int64_t> keys("keys", cl::init(128), cl::desc("keys of a tile, without a config"));
 static cl::opt<int64_t> chunks("split", cl::init(1), cl::desc("chunks of keys an item is cut into"));
 static cl::opt<int64_t> longest("longest", cl::init(3), cl::desc("length limit of random requests, in tiles"));
 static cl::opt<bool> whole("whole", cl::desc("whole query and key tiles only"));
@@ -89,6 +93,10 @@ int main(int argc, char **argv) {
     options.params[name] = value;
   }
   options.ctas = std::max<int64_t>(1, ctas);
+  options.heads = heads;
+  options.headsKv = headsKv;
+  options.rows = std::max<int64_t>(1, rows);
+  options.keys = std::max<int64_t>(1, keys);
   options.split = std::max<int64_t>(1, chunks);
   options.longest = std::max<int64_t>(1, longest);
   options.whole = whole;

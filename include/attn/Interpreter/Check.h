@@ -24,6 +24,8 @@ struct CheckOptions {
   std::vector<std::pair<int64_t, int64_t>> batch;
   uint64_t seed = 0;
   int64_t ctas = 2;
+  /// Query and KV heads where the types leave them open; tile sizes of kernels without a config.
+  int64_t heads = 2, headsKv = 2, rows = 128, keys = 128;
   /// Chunks into which the keys of an item are cut (at multiples of the kernel's `keys`).
   int64_t split = 1;
   /// Lengths of random requests are below `longest` tiles.

@@ -36,8 +36,8 @@ LogicalResult Emitter::emitScalar(Operation *op, int64_t w) {
   loc = op->getLoc();
   if (auto constantOp = dyn_cast<arith::ConstantOp>(op)) {
     TypedAttr attr = constantOp.getValue();
-    if (!op->getResult(0).getType().isIntOrIndexOrFloat())
-      return error(op, "expected a scalar constant on the host path, got ") << op->getResult(0).getType();
+    if (!isSupported(op->getResult(0).getType()))
+      return error(op, "expected a scalar that the host path computes with, got ") << op->getResult(0).getType();
     if (isNarrowFloat(attr.getType()))
       attr = b.getF32FloatAttr(cast<FloatAttr>(attr).getValueAsDouble());
     scalars[op->getResult(0)] = arith::ConstantOp::create(b, loc, attr);
@@ -48,7 +48,7 @@ LogicalResult Emitter::emitScalar(Operation *op, int64_t w) {
       .Case([&](memref::DimOp o) -> LogicalResult {
         auto buffer = memrefs.find(o.getSource());
         std::optional<int64_t> dim = o.getConstantIndex();
-        if (buffer == memrefs.end() || !dim || *dim >= buffer->second.type.getRank())
+        if (buffer == memrefs.end() || !dim || *dim < 0 || *dim >= buffer->second.type.getRank())
           return error(o, "expected a constant dimension of an argument of the kernel");
         FailureOr<Value> size = getSize(buffer->second, *dim);
         if (succeeded(size))
@@ -72,12 +72,11 @@ LogicalResult Emitter::emitElementwise(Operation *op, int64_t w) {
   for (Value operand : op->getOperands()) {
     Value value = lookup(operand);
     if (!value)
-      return error(op, "cannot use a value of type ") << operand.getType() << " here";
+      return error(op, "has an operand of type ") << operand.getType() << ", which the host path does not compute with";
     varying |= isVarying(value);
     operands.push_back(value);
   }
-  if (!type.isIntOrIndexOrFloat() ||
-      (isa<FloatType>(type) && !isNarrowFloat(type) && !type.isF32() && !type.isF64()))
+  if (!isSupported(type))
     return error(op, "has a result of type ") << type << ", which the host path does not compute with";
   auto narrow = [&](Type t) { return isNarrowFloat(t) ? cast<FloatType>(t) : FloatType(); };
   Value &result = scalars[op->getResult(0)];
@@ -185,7 +184,7 @@ LogicalResult Emitter::emitCall(func::CallOp op, int64_t w) {
       continue;
     }
     if (!lookup(operand))
-      return error(op, "cannot pass a value of type ") << operand.getType();
+      return error(op, "passes a value of type ") << operand.getType() << ", expected scalars and the kernel's buffers";
     scalars[argument] = lookup(operand);
   }
   callStack.push_back(callee);
@@ -210,6 +209,8 @@ bool Emitter::canSpeculate(Region &region) {
 }
 
 LogicalResult Emitter::emitScalarIf(scf::IfOp op, int64_t w) {
+  if (failed(checkCarried(op, op.getResults())))
+    return failure();
   Value condition = lookup(op.getCondition());
   auto results = [&](Region &region) { return region.front().getTerminator()->getOperands(); };
   if (isVarying(condition)) {
@@ -251,12 +252,11 @@ LogicalResult Emitter::emitScalarFor(scf::ForOp op, int64_t w) {
   Value lower = lookup(op.getLowerBound()), upper = lookup(op.getUpperBound()), step = lookup(op.getStep());
   if (isVarying(lower) || isVarying(upper) || isVarying(step))
     return emitPerLane(op, w);
+  if (failed(checkCarried(op, op.getInitArgs())))
+    return failure();
   SmallVector<Value> inits;
-  for (Value init : op.getInitArgs()) {
-    if (!lookup(init))
-      return error(op, "cannot carry a value of type ") << init.getType();
+  for (Value init : op.getInitArgs())
     inits.push_back(widen(lookup(init), w));
-  }
   auto forOp = scf::ForOp::create(b, loc, lower, upper, step, inits);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -278,6 +278,8 @@ LogicalResult Emitter::emitScalarFor(scf::ForOp op, int64_t w) {
 }
 
 LogicalResult Emitter::emitScalarWhile(scf::WhileOp op) {
+  if (failed(checkCarried(op, op.getInits())) || failed(checkCarried(op, op.getResults())))
+    return failure();
   SmallVector<Value> inits;
   SmallVector<Type> types;
   for (Value init : op.getInits())
@@ -311,6 +313,8 @@ LogicalResult Emitter::emitScalarWhile(scf::WhileOp op) {
 }
 
 LogicalResult Emitter::emitPerLane(Operation *op, int64_t w) {
+  if (failed(checkCarried(op, op->getResults())))
+    return failure();
   // for lane: results[lane] = op(operands[lane])
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);

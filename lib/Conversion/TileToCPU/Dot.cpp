@@ -139,13 +139,7 @@ void Emitter::dotPlain(const TileRef &a, const TileRef &bn, const TileRef *acc, 
 
 LogicalResult Emitter::emitDot(DotOp op) {
   TileRef left = tiles.find(op.getA())->second, right = tiles.find(op.getB())->second;
-  auto isFloat = [&](Type type) { return computeType(type).isF32(); };
   auto resultType = op.getResult().getType();
-  if (!isFloat(left.element) || !isFloat(right.element) || !resultType.getElementType().isF32())
-    return error(op, "expected operands of at most 32-bit floats and an f32 accumulator on the host path, got ")
-           << op.getA().getType() << ", " << op.getB().getType() << " and " << resultType;
-  if (resultType.getRank() < 2 || left.shape.size() < 2 || right.shape.size() < 2)
-    return error(op, "expected tiles of rank 2 or 3");
   left = materialize(left);
   right = materialize(right);
   TileRef result = makeDestination(op.getResult(), op.getOperation(), [&](Operation *, Value value) {

@@ -78,6 +78,10 @@ public:
 private:
   //===--- Kernel.cpp: function, words, structure ---===//
   LogicalResult bindArguments();
+  LogicalResult checkTypes();
+  /// Values that control flow hands on are tiles or scalars.
+  LogicalResult checkCarried(Operation *op, ValueRange values);
+  static bool isSupported(Type element);
   Value getWord(DictionaryAttr word, Type type);
   DictionaryAttr makeWord(StringRef kind, StringRef operand = {}, int64_t dim = -1);
   FailureOr<Value> getSize(const BufferRef &buffer, int64_t dim);

@@ -101,9 +101,6 @@ LogicalResult Emitter::emitRun(SmallVectorImpl<Operation *> &run) {
 }
 
 Value Emitter::combine(Value x, Value y, ReduceKind kind) {
-  if (!isa<FloatType>(getElementTypeOrSelf(x.getType())))
-    return kind == ReduceKind::AddF ? arith::AddIOp::create(b, loc, x, y).getResult()
-                                    : arith::MaxSIOp::create(b, loc, x, y).getResult();
   if (kind == ReduceKind::AddF)
     return arith::AddFOp::create(b, loc, x, y);
   // The sign of a zero maximum is of no use; without it the maximum is one comparison cheaper.
@@ -129,12 +126,6 @@ LogicalResult Emitter::emitGroup(ArrayRef<Operation *> ops) {
   destinations.clear();
   Value inside;
   for (Operation *op : ops) {
-    if (auto reduce = dyn_cast<ReduceOp>(op)) {
-      if (!isa<FloatType>(reduce.getValue().getType().getElementType()))
-        return error(op, "expected a tile of floats");
-      if (reduce.getScope() != ReduceScope::All || shape.size() < 2)
-        return error(op, "expected a whole reduction of a tile of rank 2 or 3 on the host path");
-    }
     // Everything that two ops of the nest may touch at different positions stays apart.
     auto inPlace = [&](Operation *user, Value value) {
       bool same = true;
@@ -336,8 +327,6 @@ LogicalResult Emitter::emitNest(ArrayRef<Operation *> ops, ArrayRef<int64_t> sha
 
 LogicalResult Emitter::emitOuterReduce(ReduceOp op) {
   auto type = op.getResult().getType();
-  if (!op.getDim() || op.getScope() != ReduceScope::All || !isa<FloatType>(type.getElementType()))
-    return error(op, "expected a whole reduction of floats along a dimension on the host path");
   TileRef source = tiles.find(op.getValue())->second;
   TileRef target = makeDestination(op.getResult(), op.getOperation(), [&](Operation *, Value value) {
     return value == op.getInit() && value != op.getValue();

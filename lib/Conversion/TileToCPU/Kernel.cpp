@@ -57,6 +57,41 @@ FailureOr<Value> Emitter::getSize(const BufferRef &buffer, int64_t dim) {
   return getWord(makeWord("size", kernel.getArgRole(buffer.argument), dim), b.getIndexType());
 }
 
+bool Emitter::isSupported(Type element) {
+  if (auto integer = dyn_cast<IntegerType>(element))
+    return integer.isSignless() && llvm::is_contained({1u, 8u, 16u, 32u, 64u}, integer.getWidth());
+  return element.isIndex() || element.isF32() || element.isF64() || isNarrowFloat(element);
+}
+
+LogicalResult Emitter::checkTypes() {
+  WalkResult result = kernel.walk([&](Operation *op) {
+    auto check = [&](Type type) {
+      Type element;
+      if (auto reg = dyn_cast<RegType>(type))
+        element = reg.getElementType();
+      else if (auto smem = dyn_cast<SmemType>(type))
+        element = smem.getElementType();
+      if (!element || isSupported(element))
+        return true;
+      error(op, "has a tile of element type ")
+          << element << ", expected i1, i8, i16, i32, i64, index, bf16, f16, f8E4M3FN, f8E5M2 or f32 on the host path";
+      return false;
+    };
+    for (Type type : op->getResultTypes())
+      if (!check(type))
+        return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult Emitter::checkCarried(Operation *op, ValueRange values) {
+  for (Value value : values)
+    if (!isTile(value.getType()) && !isSupported(value.getType()))
+      return error(op, "cannot carry a value of type ") << value.getType() << " on the host path; carry tiles and scalars";
+  return success();
+}
+
 LogicalResult Emitter::bindArguments() {
   for (auto [i, argument] : llvm::enumerate(kernel.getBody().getArguments())) {
     StringRef role = kernel.getArgRole(i);
@@ -70,9 +105,9 @@ LogicalResult Emitter::bindArguments() {
       SmallVector<int64_t> strides;
       int64_t offset;
       Type element = memref.getElementType();
-      if (failed(memref.getStridesAndOffset(strides, offset)) || !(element.isIntOrIndexOrFloat()) ||
-          (isa<FloatType>(element) && !isNarrowFloat(element) && !element.isF32() && !element.isF64()))
-        return error(kernel, "argument ") << i << " has type " << memref << ", expected a strided buffer of numbers";
+      if (failed(memref.getStridesAndOffset(strides, offset)) || !isSupported(element))
+        return error(kernel, "argument ") << i << " has type " << memref
+                                          << ", expected a strided buffer of numbers that the host path has";
       buffer.pointer = getWord(makeWord("pointer", role), ptr());
       for (auto [dim, stride] : llvm::enumerate(strides))
         buffer.strides.push_back(ShapedType::isDynamic(stride)
@@ -95,11 +130,10 @@ LogicalResult Emitter::bindArguments() {
 }
 
 FailureOr<func::FuncOp> Emitter::run() {
-  if (kernel.getLevel() != Level::Logical)
-    return error(kernel, "expected a kernel of level logical; the host runs kernels before asynchrony is introduced"),
-           failure();
-  if (!llvm::hasSingleElement(kernel.getBody()))
-    return error(kernel, "expected one block; use scf for control flow"), failure();
+  if (kernel.getLevel() != Level::Logical) {
+    error(kernel, "expected a kernel of level logical; the host runs kernels before asynchrony is introduced");
+    return failure();
+  }
   kernel.walk([&](Operation *op) { hasLocalStores |= isa<LocalStoreOp, FillRowsOp>(op); });
 
   b.setInsertionPoint(kernel);
@@ -117,7 +151,9 @@ FailureOr<func::FuncOp> Emitter::run() {
   // Words that turn out to be needed later are loaded before this constant.
   entryEnd = arith::ConstantIndexOp::create(b, loc, 0);
   b.setInsertionPoint(entryEnd);
-  LogicalResult result = bindArguments();
+  LogicalResult result = checkTypes();
+  if (succeeded(result))
+    result = bindArguments();
   b.setInsertionPointToEnd(entry);
   if (succeeded(result))
     result = emitBlock(kernel.getBody().front());
@@ -181,7 +217,7 @@ LogicalResult Emitter::emitBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
     loc = op.getLoc();
     auto reduce = dyn_cast<ReduceOp>(op);
-    if (isa<MapOp, MaskOp>(op) || reduce) {
+    if (isa<MapOp, MaskOp>(op) || (reduce && reduce.getScope() != ReduceScope::Lanes)) {
       run.push_back(&op);
       continue;
     }
@@ -234,6 +270,11 @@ LogicalResult Emitter::emitStructural(Operation *op) {
         bind(o.getResult(), tile);
         return success();
       })
+      .Case<ConvertLayoutOp, ReduceOp>([&](Operation *o) {
+        // Layouts mean nothing here, and a sum is whole as soon as it is taken: `scope lanes` has nothing to add.
+        bind(o->getResult(0), tiles.find(o->getOperand(0))->second);
+        return success();
+      })
       .Case([&](LocalStoreOp o) {
         copyTile(tiles.find(o.getValue())->second, tiles.find(o.getDest())->second);
         return success();
@@ -252,12 +293,13 @@ LogicalResult Emitter::emitStructural(Operation *op) {
       })
       .Case([&](SubviewOp o) {
         TileRef tile = tiles.find(o.getSource())->second;
-        tile.shape = llvm::to_vector(o.getResult().getType().getShape());
         SmallVector<Value> offsets;
         unsigned next = 0;
         for (int64_t at : o.getStaticOffsets())
           offsets.push_back(ShapedType::isDynamic(at) ? lookup(o.getOffsets()[next++]) : index(at));
         tile.base = elementPointer(tile, offsets);
+        tile.shape = llvm::to_vector(o.getResult().getType().getShape());
+        tile.strides.erase(tile.strides.begin(), tile.strides.end() - tile.shape.size());
         bind(o.getResult(), tile);
         return success();
       })
@@ -330,13 +372,13 @@ void Emitter::propagateWant(Value value, Buffer *buffer, Block *block) {
 }
 
 LogicalResult Emitter::emitFor(scf::ForOp op) {
+  if (failed(checkCarried(op, op.getInitArgs())))
+    return failure();
   // Scalars are carried as scalars, tiles in buffers.
   SmallVector<Value> inits;
   SmallVector<TileRef> carried(op.getInitArgs().size());
   for (auto [i, init] : llvm::enumerate(op.getInitArgs())) {
     if (!isTile(init.getType())) {
-      if (!lookup(init))
-        return error(op, "cannot carry a value of type ") << init.getType();
       inits.push_back(lookup(init));
       continue;
     }
@@ -405,6 +447,8 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
 }
 
 LogicalResult Emitter::emitWhile(scf::WhileOp op) {
+  if (failed(checkCarried(op, op.getInits())) || failed(checkCarried(op, op.getResults())))
+    return failure();
   SmallVector<Value> inits;
   SmallVector<TileRef> before(op.getInits().size()), after(op.getNumResults());
   SmallVector<Type> scalarTypes;
@@ -483,6 +527,8 @@ LogicalResult Emitter::emitWhile(scf::WhileOp op) {
 }
 
 LogicalResult Emitter::emitIf(scf::IfOp op) {
+  if (failed(checkCarried(op, op.getResults())))
+    return failure();
   SmallVector<Type> types;
   SmallVector<TileRef> targets(op.getNumResults());
   for (auto [i, type] : llvm::enumerate(op.getResultTypes())) {

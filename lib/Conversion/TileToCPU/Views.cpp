@@ -26,41 +26,16 @@ LogicalResult Emitter::emitView(ViewOp op) {
   ViewRef view;
   view.source = source->second;
   view.type = op.getResult().getType();
-  MemRefType type = view.source.type;
   for (Value offset : op.getOffsets())
     view.offsets.push_back(lookup(offset));
-  // Dimensions of the memref: row (and row in page), one per offset that is not the row, the vector.
-  bool vectorRows = view.type.getRank() == 2;
-  int64_t rowDims = view.type.isPaged() ? 2 : 0;
-  if (type.getRank() != static_cast<int64_t>(view.offsets.size()) + rowDims + vectorRows ||
-      (!view.type.isPaged() && view.offsets.empty()) || (view.type.isPacked() && view.offsets.size() < 2))
-    return error(op, "has ") << view.offsets.size() << " offsets for " << type << "; give one for each of the "
-                             << (type.getRank() - rowDims - vectorRows) << " leading dimensions";
-  if (type.getElementType() != view.type.getElementType())
-    return error(op, "expected a view of ") << type.getElementType() << ", got " << view.type.getElementType();
   if (view.type.isPaged()) {
-    if (!op.getPages() || !op.getFirst())
-      return error(op, "a paged view needs a page table: add pages(%table[%first] : memref<?xi32>)");
     auto pages = memrefs.find(op.getPages());
     if (pages == memrefs.end())
       return error(op, "expected operand 'pages' to be an argument of the kernel; pass the buffer itself");
     view.pages = pages->second;
     view.first = lookup(op.getFirst());
   }
-  if (op.getRows()) {
-    view.rows = lookup(op.getRows());
-  } else if (!ShapedType::isDynamic(view.type.getShape()[0])) {
-    view.rows = index(view.type.getShape()[0]);
-  } else if (view.type.isPaged()) {
-    return error(op, "a paged view needs the number of its rows: add rows(%n)");
-  } else {
-    FailureOr<Value> size = getSize(view.source, 0);
-    if (failed(size))
-      return failure();
-    view.rows = arith::SubIOp::create(b, loc, *size, view.offsets[0]);
-    if (view.type.isPacked())
-      view.rows = arith::MulIOp::create(b, loc, view.rows, index(view.type.getPack()));
-  }
+  view.rows = op.getRows() ? lookup(op.getRows()) : index(view.type.getShape()[0]);
   views[op.getResult()] = view;
   return success();
 }
@@ -111,9 +86,6 @@ LogicalResult Emitter::emitLoad(LoadOp op) {
   const ViewRef &view = views.find(op.getView())->second;
   TileRef tile = makeDestination(op.getResult(), op.getOperation(), [](Operation *, Value) { return false; });
   bool vectorRows = view.type.getRank() == 2;
-  if (tile.element != view.type.getElementType() || (vectorRows && tile.shape.size() < 2) ||
-      (vectorRows && tile.shape.back() != view.type.getShape()[1]))
-    return error(op, "cannot load ") << op.getResult().getType() << " from " << view.type;
   int64_t length = vectorRows ? tile.shape.back() : 1, rows = 1;
   for (int64_t extent : tile.shape)
     rows *= extent;
@@ -153,9 +125,6 @@ LogicalResult Emitter::emitStore(StoreOp op) {
   const ViewRef &view = views.find(op.getView())->second;
   const TileRef tile = tiles.find(op.getValue())->second;
   bool vectorRows = view.type.getRank() == 2;
-  if (tile.element != view.type.getElementType() || (vectorRows && tile.shape.size() < 2) ||
-      (vectorRows && tile.shape.back() != view.type.getShape()[1]))
-    return error(op, "cannot store ") << op.getValue().getType() << " to " << view.type;
   int64_t length = vectorRows ? tile.shape.back() : 1;
   SmallVector<int64_t> outer(tile.shape.begin(), tile.shape.end() - vectorRows);
   int64_t rows = 1;

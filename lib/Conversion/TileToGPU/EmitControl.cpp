@@ -530,12 +530,23 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     SmallVector<std::pair<Block *, Place>> starts;
     if (smallWarps) {
       Block *inside = e.newBlock(), *rest = e.newBlock();
+  // Blocks stand in the order of the roles.
+  auto open = [&](Block *block) {
+    e.region->push_back(block);
+    e.enter(block);
+  };
+  auto work = [&]() -> LogicalResult {
+    Value warpNumber = outer.warp;
+    // One branch per role, small ones behind a common setmaxnreg (ptxas wants this shape to honour it).
+    if (smallWarps) {
+      Block *inside = e.newBlock(), *rest = new Block();
       LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(smallWarps)), inside, ValueRange(),
                              large.empty() ? exit : rest, ValueRange());
       e.enter(inside);
       setRegisters(smallRegisters);
       for (Place &place : small) {
         Block *mine = e.newBlock(), *other = e.newBlock();
+        Block *mine = e.newBlock(), *other = new Block();
         int64_t end = place.firstWarp + place.role.getWarps() * place.role.getGroups();
         LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine, ValueRange(), other,
                                ValueRange());
@@ -552,6 +563,23 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     for (auto [i, place] : llvm::enumerate(large)) {
       if (i + 1 < large.size()) {
         Block *mine = e.newBlock(), *other = e.newBlock();
+        LogicalResult done = body(place);
+        open(other);
+        if (failed(done)) {
+          e.region->push_back(rest);
+          return failure();
+        }
+      }
+      LLVM::BrOp::create(e.b, e.loc, ValueRange(), exit);
+      if (large.empty()) {
+        delete rest;
+        return success();
+      }
+      open(rest);
+    }
+    for (auto [i, place] : llvm::enumerate(large)) {
+      if (i + 1 < large.size()) {
+        Block *mine = e.newBlock(), *other = new Block();
         int64_t end = place.firstWarp + place.role.getWarps() * place.role.getGroups();
         LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine, ValueRange(), other,
                                ValueRange());
@@ -560,6 +588,10 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
         if (failed(body(place)))
           return failure();
         e.enter(other);
+        LogicalResult done = body(place);
+        open(other);
+        if (failed(done))
+          return failure();
         continue;
       }
       setRegisters(place.role.getRegisters());

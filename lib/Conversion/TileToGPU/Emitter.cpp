@@ -546,6 +546,11 @@ static void countersOf(Operation *op, SmallVectorImpl<CounterKey> &out) {
     out.push_back({wait.getPipeline(), Counter::Wait});
   else if (auto next = dyn_cast<NextItemOp>(op))
     out.push_back({next.getItems(), Counter::Item});
+  else if (auto commit = dyn_cast<CommitOp>(op)) {
+    // Stages of a chained pipeline are not acquired: its commits count them.
+    if (auto made = commit.getPipeline().getDefiningOp<PipelineOp>(); made && made.getChain())
+      out.push_back({commit.getPipeline(), Counter::Acquire});
+  }
 }
 
 /// True when both counters advance alike in every block under `region`.

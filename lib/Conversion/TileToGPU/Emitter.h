@@ -102,6 +102,9 @@ public:
     typed[OpT::getOperationName()] = [handler](Emitter &e, Operation *op) { return handler(e, cast<OpT>(op)); };
   }
 
+  /// What writes ops called `name`: to replace it by code that falls back on it.
+  std::function<LogicalResult(Emitter &, Operation *)> &handler(StringRef name) { return typed[name]; }
+
   //===--- code ---===//
   OpBuilder b;
   Location loc;
@@ -274,6 +277,7 @@ void populateControlFlow(Emitter &e);
 void populateScalar(Emitter &e);
 void populateElementwise(Emitter &e);
 void populateMemory(Emitter &e);
+void populateSm80(Emitter &e);
 void populateSm90Pipeline(Emitter &e);
 void populateSm90Tma(Emitter &e);
 void populateSm90Wgmma(Emitter &e);

@@ -152,6 +152,11 @@ static LogicalResult emitAcquire(Emitter &e, ProducerAcquireOp op) {
   // A chained pipeline's stage is already in the hands of those who waited for it.
   if (!p.chain)
     waitBarrier(e, barrierAt(e, p.empty, stage), e.bitXor(parity, e.c32(1)));
+  if (p.chain)
+    return op.emitOpError() << "is of a chained pipeline, whose stages come from waiting for the one it is chained to";
+  Index &k = e.counter(op.getPipeline(), Counter::Acquire);
+  auto [stage, parity] = e.ringStage(k, p.type.getStages());
+  waitBarrier(e, barrierAt(e, p.empty, stage), e.bitXor(parity, e.c32(1)));
   e.smems[op.getSlot()] = slotAt(e, p, stage);
   k.offset += 1;
   return success();
@@ -186,6 +191,8 @@ static LogicalResult emitCommit(Emitter &e, CommitOp op) {
                                NVVM::SharedSpaceAttr::get(e.context, NVVM::SharedSpace::shared_cta));
     NVVM::SyncWarpOp::create(e.b, e.loc, e.c32(-1));
   }
+  if (p.chain)
+    e.counter(op.getPipeline(), Counter::Acquire).offset += 1;
   arrive(e, barrierAt(e, p.full, lastAcquired(e, op.getPipeline())));
   return success();
 }

@@ -29,6 +29,8 @@ FailureOr<LLVM::LLVMFuncOp> tile::convertKernel(KernelOp kernel, const ::attn::T
     populateSm90Pipeline(emitter);
     populateSm90Tma(emitter);
     populateSm90Wgmma(emitter);
+  } else {
+    populateSm80(emitter);
   }
   return emitter.run();
 }

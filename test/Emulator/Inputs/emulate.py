@@ -31,6 +31,7 @@ def build(path, name, folder):
     text = open(lowered).read()
     start = text.index("gpu.module")
     text = text[: text.index("module")] + "module " + text[text.index("{", start):].rstrip()[:-1]
+    text = text[: text.index("module")] + "module {" + text[text.index("\n", start):].rstrip()[:-1]
     head = text[text.index("@%s(" % name):].split("\n")[0]
     words = []
     for record in re.findall(r"\{[^{}]*\}", re.search(r"attn\.words = \[(.*?)\]", head).group(1)):
@@ -145,6 +146,7 @@ def main():
     for r, (qo, length) in enumerate(requests):
         for head in range(0, a.heads_q, a.pack):
             if a.one_head and head >= a.heads_q // a.heads_kv:
+            if a.one_head and head:
                 break
             for row0 in range(0, qo, tile_tokens):
                 n = min(tile_tokens, qo - row0)

@@ -233,24 +233,23 @@ std::string typeName(ref::Storage type) {
   return type == ref::Storage::BF16 ? "bf16" : type == ref::Storage::F16 ? "f16" : "f32";
 }
 
-/// The kernels with another page size and storage type.
-std::string kernelText(const std::string &file, const Shape &shape) {
-  std::string text = readKernel(file), page = std::to_string(shape.pageSize ? shape.pageSize : 16);
+/// A kernel with another page size and storage type.
+std::string kernelText(const std::string &file, const std::string &name, const Shape &shape) {
+  std::string text = onlyKernel(readKernel(file), name), page = std::to_string(shape.pageSize ? shape.pageSize : 16);
   text = replaceAll(text, "memref<?x16x8x128x", "memref<?x" + page + "x8x128x");
   text = replaceAll(text, "paged<16>", "paged<" + page + ">");
-  if (shape.type == ref::Storage::F32)
-    text = replaceAll(text, "%pb = tile.map arith.truncf(%pf", "%pb = tile.map arith.negf(%nf");
   return replaceAll(text, "bf16", typeName(shape.type));
 }
 
 void runShape(const Shape &shape, const mlir::tile::TileToCPUOptions &options) {
   Batch batch(shape);
   Kernels kernels, merge;
-  ASSERT_EQ(kernels.compile(kernelText(shape.decode ? "decode-l.mlir" : "prefill-l.mlir", shape), options), "");
   std::string name = shape.decode ? "decode" : shape.pageSize ? "prefill_paged_128" : "prefill_ragged_128";
+  std::string text = kernelText(shape.decode ? "decode-l.mlir" : "prefill-l.mlir", name, shape);
+  ASSERT_EQ(kernels.compile(text, options), "");
   ASSERT_EQ(kernels.run(name, batch.arguments, batch.ctas), "");
   if (!batch.merges.empty()) {
-    ASSERT_EQ(merge.compile(kernelText("merge-l.mlir", shape), options), "");
+    ASSERT_EQ(merge.compile(kernelText("merge-l.mlir", "merge", shape), options), "");
     Arguments arguments = batch.arguments;
     arguments.operands["items"].pointer = batch.merges.data();
     arguments.operands["cta_indptr"].pointer = batch.mergeIndptr.data();

@@ -32,9 +32,19 @@ std::string attn::replaceAll(std::string text, const std::string &from, const st
   return text;
 }
 
-std::string Kernels::compile(const std::string &text, const mlir::tile::TileToCPUOptions &options) {
+std::string attn::onlyKernel(const std::string &text, const std::string &name) {
+  const std::string start = "\ntile.kernel @";
+  std::string result = text.substr(0, text.find(start)) + "\n";
+  size_t from = text.find(start + name + "(");
+  return from == std::string::npos ? "" : result + text.substr(from, text.find(start, from + 1) - from);
+}
+
+std::string Kernels::compile(const std::string &text, const mlir::tile::TileToCPUOptions &options, unsigned optLevel) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
+  // A helper function may stand before the first tile op, which loads these.
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
+                  mlir::scf::SCFDialect>();
   registerHostTranslations(registry);
   mlir::MLIRContext context(registry);
   std::string messages;
@@ -67,6 +77,7 @@ std::string Kernels::compile(const std::string &text, const mlir::tile::TileToCP
     }
   }
   HostTarget target;
+  target.optLevel = optLevel;
   auto object = compileToObject(*module, target);
   if (!object)
     return "code generation: " + llvm::toString(object.takeError());

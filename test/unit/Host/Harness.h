@@ -39,7 +39,7 @@ struct Arguments {
 class Kernels {
 public:
   /// Parses and compiles; the text of the failure, or "".
-  std::string compile(const std::string &text, const mlir::tile::TileToCPUOptions &options);
+  std::string compile(const std::string &text, const mlir::tile::TileToCPUOptions &options, unsigned optLevel = 3);
   /// Runs CTAs 0 .. ctas of kernel `name`; "" or what went wrong (a word without an operand, scratch overrun).
   std::string run(const std::string &name, const Arguments &arguments, int ctas);
 
@@ -58,6 +58,8 @@ private:
 
 /// test/Kernels/NAME.
 std::string readKernel(const std::string &name);
+/// A file of several kernels with only that one.
+std::string onlyKernel(const std::string &text, const std::string &name);
 /// Every `from` replaced.
 std::string replaceAll(std::string text, const std::string &from, const std::string &to);
 

@@ -195,6 +195,8 @@ TEST(Run, SameBitsTwice) {
     planAndCheck(*plan, batch, "first");
     std::vector<float> o = batch.o, lse = batch.lse;
     planAndCheck(*again, batch, "second");
+    if (o.empty())
+      continue; // memcmp takes no null
     EXPECT_EQ(0, std::memcmp(o.data(), batch.o.data(), o.size() * 4));
     EXPECT_EQ(0, std::memcmp(lse.data(), batch.lse.data(), lse.size() * 4));
   }
