@@ -33,7 +33,7 @@ struct HostTarget {
   std::string triple;
   std::string cpu;
   std::string features; // LLVM's spelling: "+avx2,+fma"
-  unsigned optLevel = 3;
+  unsigned optLevel = 2;
 
   /// This machine, with its features.
   static HostTarget native();
