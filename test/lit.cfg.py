@@ -1,5 +1,6 @@
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -25,3 +26,7 @@ if shutil.which("ptxas", path=full):
     config.available_features.add("ptxas")
 if os.path.exists("/dev/nvidia0"):
     config.available_features.add("cuda")
+
+# GPU kernels on emulated warps: a host compiler and numpy.
+if shutil.which("clang-22", path=full) and subprocess.run([os.environ.get("ATTN_PYTHON", "python3"), "-c", "import numpy"], capture_output=True).returncode == 0:
+    config.available_features.add("emulator")

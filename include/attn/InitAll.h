@@ -12,10 +12,15 @@
 #ifndef ATTN_INITALL_H
 #define ATTN_INITALL_H
 
+#include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
+#include "attn/Conversion/TileToGPU/TileToGPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Pipelines/Pipelines.h"
 #include "attn/Target/Host.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -24,13 +29,19 @@ namespace attn {
 /// Our dialects and those that our pipelines meet.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect>();
+  mlir::attn::registerBufferizableOpInterfaceExternalModels(registry);
 }
 
 /// All passes and pipelines.
 inline void registerAllPasses() {
+  mlir::attn::registerAttnPasses();
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
+  mlir::attn::registerAttnToTilePasses();
+  mlir::tile::registerTileToGPUPasses();
   registerHostPipelines();
+  registerPipelines();
+  mlir::tile::registerTileToGPUPasses();
 }
 
 } // namespace attn

@@ -83,6 +83,15 @@ typedef struct AttnTokenInfo {
   int32_t reserved[3];
 } AttnTokenInfo;
 
+/* What the planner promises. A token with one item gets o and lse from it (slot -1); otherwise each of its items
+ * writes a normalised partial (o, lse) and one merge item folds its pieces, in level order, then key order; a token
+ * may be merged from one piece. A request without any key has one item with klo = khi = 0, whose rows are o = 0,
+ * lse = -inf. The chunks of a level always cover all of its keys: kernels decide what is visible, not the host.
+ * CTA c runs items [cta_indptr[c], cta_indptr[c + 1]); a kernel with a "counter" word takes items 0 ..
+ * cta_indptr[gridDim.x] - 1 from one list, the dearest first, and leaves the counter 0 (each plan zeroes it too).
+ * bsr: kv_len and klo .. khi count along the row block's list, kpos0 is 0, and a key's position is
+ * page index * page_size + offset; kv_total is what qpos0 was made from. */
+
 /* ---- kernel arguments ----------------------------------------------------
  * A kernel takes a list of 8-byte words; the manifest gives the meaning of
  * each. On a GPU each word is one kernel parameter, followed by the tensor
@@ -100,7 +109,9 @@ typedef union AttnWord {
 
 typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch);
 
-/* The manifest (JSON object), version 1. Unknown keys are an error.
+/* The manifest (JSON object), version 1. Unknown keys are an error; "element" and "rank" of a parameter are needed for
+ * buffers only. On a GPU, rows of q, k, v and o are read in accesses of up to 16 bytes: address and strides are multiples
+ * of the largest power of two, at most 16, that divides the bytes of a head vector.
  *
  *  "abi": 1
  *  "name": variant's symbol name         "target": "host" | "sm_80" | ...
@@ -125,6 +136,7 @@ typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch
  *     "o" [tokens, heads, d], "lse" [tokens, heads], "pages" [n], "part_o" [rows, d] f32,
  *     "part_lse" [rows] f32, "items" (AttnWorkItem), "cta_indptr" (int32, CTAs + 1), "counter" (uint32),
  *     "tokens" (AttnTokenInfo), "pieces" (AttnMergePiece), or the name of a buffer parameter prefixed "param:".
+ *     "pages" has no size (levels are addressed from the first one's array); "lse" is given unless the manifest says none.
  *  MAP: {"operand": O, "element": type, "dims": [{"extent": X, "stride": Y}...] innermost first,
  *        "box": [int...], "swizzle": 0|32|64|128, "promotion": 0|64|128|256}
  *     X: integer or {"size": dim of the operand}; Y: integer bytes or {"stride": dim}; dims[0] has no stride.

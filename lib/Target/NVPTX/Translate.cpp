@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Target/NVPTX.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -67,7 +69,12 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp 
       message += diagnostic.str() + "\n";
       return success();
     });
-    result = translateModuleToLLVMIR(module, context, module.getName());
+    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is.
+    OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
+    RewritePatternSet patterns(module.getContext());
+    populateNVVMToLLVMConversionPatterns(patterns);
+    if (succeeded(applyPatternsGreedily(*copy, std::move(patterns))))
+      result = translateModuleToLLVMIR(*copy, context, module.getName());
   }
   if (!result)
     return llvm::createStringError("translation to LLVM IR failed: " + message);

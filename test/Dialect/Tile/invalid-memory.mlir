@@ -59,13 +59,6 @@ func.func @f(%m: memref<?x4x2x8xf32>, %p: memref<?xf32>, %i: index) {
 
 // -----
 func.func @f(%m: memref<?x8xf32>, %i: index) {
-  // expected-error @+1 {{view_c6: has a dynamic number of rows without 'rows'}}
-  %0 = tile.view %m[%i] : memref<?x8xf32> -> !tile.view<?x8xf32>
-  return
-}
-
-// -----
-func.func @f(%m: memref<?x8xf32>, %i: index) {
   // expected-error @+1 {{view_c6: has 'rows' for a fixed number of rows}}
   %0 = tile.view %m[%i] rows(%i) : memref<?x8xf32> -> !tile.view<16x8xf32>
   return
@@ -216,15 +209,6 @@ func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
 }
 
 // -----
-func.func @f() {
-  %q = tile.pipeline : !tile.pipeline<2 x !tile.smem<8x8xf16>>
-  %o = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>
-  // expected-error @+1 {{acquire_c2: of a chained pipeline; its slots come from 'chain', by consumer_wait there}}
-  %0 = tile.producer_acquire %o : !tile.pipeline<2 x !tile.smem<8x8xf16>> -> !tile.smem<8x8xf16>
-  return
-}
-
-// -----
 func.func @f(%v: !tile.view<?x8xf16>, %i: index, %s: !tile.smem<8x8xf16>, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
   // expected-error @+1 {{load_async_c4: 'slot' does not come from producer_acquire of the pipeline that it signals}}
   tile.load_async %v[%i] into %s signal %q : !tile.view<?x8xf16>, !tile.smem<8x8xf16>, !tile.pipeline<2 x !tile.smem<8x8xf16>>
@@ -241,8 +225,8 @@ func.func @f(%v: !tile.view<?x16xf16>, %i: index, %q: !tile.pipeline<2 x !tile.s
 
 // -----
 func.func @f(%i: index, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>) {
-  // expected-error @+1 {{send_c1: has 1 words, expected the 2 of the pipeline}}
-  tile.send %q(%i) : !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>
+  // expected-error @+1 {{send_c1: has 3 words, expected at most the 2 of the pipeline}}
+  tile.send %q(%i, %i, %i) : !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>
   return
 }
 

@@ -168,13 +168,29 @@ static void add(Balance &to, const Balance &from) {
 
 static LogicalResult countIn(Region &region, Balance &balance);
 
+/// A role that waits for a pipeline only to read its words: it gives back the slots by the pipeline that chains it.
+static bool isObserver(ConsumerWaitOp wait) {
+  auto role = wait->getParentOfType<RoleOp>();
+  for (Operation *user : wait.getPipeline().getUsers())
+    if (auto chained = dyn_cast<PipelineOp>(user))
+      return role && llvm::any_of(chained.getResult().getUsers(), [&](Operation *other) {
+        return isa<ConsumerReleaseOp>(other) && role->isAncestor(other);
+      });
+  return false;
+}
+
+static bool isChained(Value pipeline) {
+  auto op = pipeline.getDefiningOp<PipelineOp>();
+  return op && op.getChain();
+}
+
 static LogicalResult countOp(Operation &op, Balance &balance) {
   if (auto acquire = dyn_cast<ProducerAcquireOp>(op))
-    ++balance[acquire.getPipeline()].first;
+    balance[acquire.getPipeline()].first += !isChained(acquire.getPipeline());
   else if (auto load = dyn_cast<LoadAsyncOp>(op))
     --balance[load.getPipeline()].first;
   else if (auto wait = dyn_cast<ConsumerWaitOp>(op))
-    ++balance[wait.getPipeline()].second;
+    balance[wait.getPipeline()].second += !isObserver(wait);
   else if (Value pipeline = getReleased(&op))
     --balance[pipeline].second;
   else if (auto commit = dyn_cast<CommitOp>(op))
@@ -223,7 +239,9 @@ static LogicalResult verifyProgram(Operation *program, Region &region) {
   if (failed(countIn(region, balance)))
     return failure();
   for (auto &[pipeline, count] : balance) {
-    if (count.first == 0 && count.second == 0)
+    // The last stage of a stream with words may be a message that there is no more.
+    bool end = count.second == 1 && cast<PipelineType>(pipeline.getType()).getWords();
+    if (count.first == 0 && (count.second == 0 || end))
       continue;
     auto diag = fail(program, "R4") << (count.first ? "acquires and fills" : "waits for and gives back")
                                     << " different numbers of stages of a pipeline";

@@ -125,7 +125,8 @@ def Tile_ViewOp : Tile_Op<"view", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     Plain: dimension 0 of the memref is the row, then heads, then (for views of
     rank 2) the contiguous vector. The offsets are for the leading dimensions:
-    first row, head. `packed<G>`: row r is (offset0 + r / G, offset1 + r mod G).
+    first row, head. `rows` is the number of rows that exist; without it all
+    rows that are accessed do. `packed<G>`: row r is (offset0 + r / G, offset1 + r mod G).
     `paged<P>`: the memref is (page, row in page, head, vector); the offset is
     the head; row r lives in page `pages[first + r / P]`.
     ```
@@ -342,6 +343,19 @@ def Tile_ConcatOp : Tile_Op<"concat", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_SwapPairsOp : Tile_Op<"swap_pairs", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "elements 2t and 2t + 1 of the last dimension trade places";
+  let description = [{
+    `%y = tile.swap_pairs %x : !t`, y[.., d] = x[.., d xor 1]. The partner of an
+    element in rotary embeddings with interleaved pairs. Mma and A layouts keep
+    pairs of columns in one thread, so it costs no exchange there.
+  }];
+  let arguments = (ins Tile_Reg:$source);
+  let results = (outs Tile_Reg:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
   let summary = "the same tile in another layout (made by layout assignment only)";
   let arguments = (ins Tile_Reg:$source);
@@ -358,9 +372,11 @@ def Tile_PipelineOp : Tile_Op<"pipeline", [MemoryEffects<[MemAlloc]>]> {
   let summary = "stages of shared memory and their signals";
   let description = [{
     With `chain %q` the pipeline has no memory of its own: its slots are those
-    of `%q`, handed on by the consumers of `%q` (who write into them and
-    `commit` here) to this pipeline's consumer, whose release frees the slot of
-    `%q`. So a slot that held Q leaves with O. `producers` is the number of
+    of `%q`, handed on by the consumers of `%q` to this pipeline's consumer,
+    whose release frees the slot of `%q`. So a slot that held Q leaves with O.
+    A consumer of `%q` takes the oldest slot that it holds by
+    `producer_acquire` here, writes, and hands it on by `commit`; it does not
+    release `%q`. The consumer here may wait for `%q` too, for its words. `producers` is the number of
     groups that commit a stage (1 unless chained), `consumers` the number of
     groups that release it.
   }];
@@ -392,6 +408,10 @@ def Tile_LoadAsyncOp : Tile_Op<"load_async", [MemoryEffects<[MemRead, MemWrite]>
 
 def Tile_SendOp : Tile_Op<"send", [MemoryEffects<[MemWrite]>]> {
   let summary = "words that travel with the acquired stage; before its load_async or commit";
+  let description = [{
+    Words that are not given are 0. A stage committed with words only may end a
+    stream: nobody need give it back.
+  }];
   let arguments = (ins Tile_Pipeline:$pipeline, Variadic<Index>:$words);
   let assemblyFormat = "$pipeline `(` $words `)` attr-dict `:` type($pipeline)";
   let hasVerifier = 1;
