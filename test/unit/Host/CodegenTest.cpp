@@ -64,7 +64,7 @@ TEST(HostCodegen, SharedObjectLoads) {
 
 TEST(HostCodegen, NoLibraryCalls) {
   // Nothing but the C library's memory functions may be left for the linker.
-  for (const char *features : {"", "+avx2,+fma,+f16c"}) {
+  for (const char *features : {"", "+sse4.2", "+avx2,+fma,+f16c"}) {
     HostTarget target;
     if (*features) {
       target.cpu = "x86-64";
