@@ -33,7 +33,7 @@ struct HostTarget {
   std::string triple;
   std::string cpu;
   std::string features; // LLVM's spelling: "+avx2,+fma"
-  unsigned optLevel = 3;
+  unsigned optLevel = 2;
 
   /// This machine, with its features.
   static HostTarget native();
@@ -48,7 +48,7 @@ void registerHostTranslations(mlir::DialectRegistry &registry);
 void buildHostPipeline(mlir::OpPassManager &pm, const mlir::tile::TileToCPUOptions &options);
 
 /// The part after convert-tile-to-cpu.
-void buildHostLoweringPipeline(mlir::OpPassManager &pm);
+void buildHostLoweringPipeline(mlir::OpPassManager &pm, bool fma = true);
 
 /// Object file of a module of the LLVM dialect. Errors: translation, an unknown triple or CPU.
 llvm::Expected<std::string> compileToObject(mlir::ModuleOp module, const HostTarget &target);

@@ -77,6 +77,7 @@ tile::TileToCPUOptions attn::HostTarget::conversionOptions() const {
   options.width = has("+avx512f") ? 16 : has("+avx2") ? 8 : 4;
   bool isArm = llvm::Triple(target.triple).isAArch64();
   options.f16c = has("+f16c") || has("+avx512f") || isArm;
+  options.fma = has("+fma") || has("+avx512f") || isArm;
   return options;
 }
 

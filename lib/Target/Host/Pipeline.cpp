@@ -21,12 +21,32 @@
 
 using namespace mlir;
 
-void ::attn::buildHostLoweringPipeline(OpPassManager &pm) {
+namespace {
+/// A machine without fused multiply-add would call fmaf: there math.fma is a product and a sum, rounded twice.
+struct SplitFma : PassWrapper<SplitFma, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SplitFma)
+  StringRef getArgument() const override { return "attn-split-fma"; }
+  StringRef getDescription() const override { return "math.fma as a product and a sum"; }
+  void runOnOperation() override {
+    getOperation().walk([](math::FmaOp op) {
+      OpBuilder b(op);
+      Value product = arith::MulFOp::create(b, op.getLoc(), op.getA(), op.getB());
+      Value sum = arith::AddFOp::create(b, op.getLoc(), product, op.getC());
+      op.replaceAllUsesWith(sum);
+      op.erase();
+    });
+  }
+};
+} // namespace
+
+void ::attn::buildHostLoweringPipeline(OpPassManager &pm, bool fma) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   mlir::attn::LegalizeMathPassOptions math;
   math.target = mlir::attn::MathTarget::Host;
   pm.addPass(mlir::attn::createLegalizeMathPass(math));
+  if (!fma)
+    pm.addPass(std::make_unique<SplitFma>());
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
@@ -43,7 +63,7 @@ void ::attn::buildHostPipeline(OpPassManager &pm, const tile::TileToCPUOptions &
   passOptions.width = options.width;
   passOptions.f16c = options.f16c;
   pm.addPass(tile::createConvertTileToCPU(passOptions));
-  buildHostLoweringPipeline(pm);
+  buildHostLoweringPipeline(pm, options.fma);
 }
 
 namespace {

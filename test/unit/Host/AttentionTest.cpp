@@ -224,6 +224,7 @@ struct Batch {
     auto compared = ref::compareOutput(problem, expected, {o.data(), shape.type, out.strides[0], out.strides[1]},
                                        ref::Tolerance::output(shape.type));
     EXPECT_TRUE(compared.ok) << compared.text();
+    EXPECT_EQ(compared.checked, problem.tokens() * kHeadsQo * kDim);
     auto sums = ref::compareLse(problem, expected, {lse.data(), ref::Storage::F32, kHeadsQo, 1}, ref::Tolerance::lse());
     EXPECT_TRUE(sums.ok) << sums.text();
   }

@@ -39,7 +39,7 @@ struct Arguments {
 class Kernels {
 public:
   /// Parses and compiles; the text of the failure, or "".
-  std::string compile(const std::string &text, const mlir::tile::TileToCPUOptions &options, unsigned optLevel = 3);
+  std::string compile(const std::string &text, const mlir::tile::TileToCPUOptions &options, unsigned optLevel = 2);
   /// Runs CTAs 0 .. ctas of kernel `name`; "" or what went wrong (a word without an operand, scratch overrun).
   std::string run(const std::string &name, const Arguments &arguments, int ctas);
 

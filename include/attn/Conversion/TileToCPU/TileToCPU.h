@@ -19,6 +19,8 @@ struct TileToCPUOptions {
   int64_t width = 8;
   /// Conversions between f16 and f32 exist (F16C, AVX-512, AArch64); bit arithmetic otherwise.
   bool f16c = true;
+  /// Fused multiply-add exists; a product and a sum otherwise (the host pipeline's business, not this pass's).
+  bool fma = true;
 };
 
 /// Turns every level-L kernel of the module into a func.func of the host ABI (attn/ABI/ABI.h) with the manifest data
