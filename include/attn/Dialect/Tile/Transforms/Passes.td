@@ -84,4 +84,57 @@ def TileAllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::tile::KernelO
   ];
 }
 
+//===----------------------------------------------------------------------===//
+// Asynchrony
+//===----------------------------------------------------------------------===//
+
+def TileDeferSumsPass : Pass<"tile-defer-sums", "::mlir::tile::KernelOp"> {
+  let summary = "row sums are taken over lanes behind the key loop";
+  let description = [{
+    Before: a kernel with layouts, level L. A sum that a loop carries as
+    `l = a l + sum(P)`, with an initial value of zero, becomes one partial sum a
+    lane (`scope thread` in the loop, `scope lanes` behind it). Other sums stay.
+  }];
+  let statistics = [Statistic<"numSums", "num-sums", "sums deferred">];
+}
+
+def TileSkewDotsPass : Pass<"tile-skew-dots", "::mlir::tile::KernelOp"> {
+  let summary = "P V of a block runs beside Q K of the next";
+  let description = [{
+    Before: level L; each loop with products has two of them, the second one
+    the carried accumulator. After: the first block's Q K and softmax stand
+    before the loop (under lo < hi), each step issues Q K of its block and P V
+    of the block before, and the last P V follows the loop. A loop of another
+    form is an error.
+  }];
+  let statistics = [Statistic<"numLoops", "num-loops", "loops skewed">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TilePeelMasksPass : Pass<"tile-peel-masks", "::mlir::tile::KernelOp"> {
+  let summary = "key loops are cut at the interval in which nothing is masked";
+  let description = [{
+    A loop with one mask, whose interval is about the loop's induction variable,
+    becomes three loops that hand on their values; the middle one, over the
+    blocks inside of the interval, has no mask. Other masks stay (R6).
+  }];
+  let statistics = [Statistic<"numLoops", "num-loops", "loops cut">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileWarpSpecializePass : Pass<"tile-warp-specialize", "::mlir::tile::KernelOp"> {
+  let summary = "a producer warp loads, groups of warps compute";
+  let description = [{
+    Before: level L with layouts and `consumers` in the config, one for_each;
+    K and V are read from shared memory; rank 1 and 2 tiles only. After: level S.
+    Loads of one view share a pipeline (of `stages` when in a loop). The
+    consumers have equal shares of the rows (`warps` / `consumers` warps each);
+    products are asynchronous, awaited before the first use of their result,
+    slots are released behind the last product that reads them. With
+    `q_in_registers` the query tile is read into fragments once an item.
+    What is not of this form is an error that names the op.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 #endif

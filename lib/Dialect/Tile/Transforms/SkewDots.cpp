@@ -1,0 +1,256 @@
+//===- SkewDots.cpp - the last product of a step runs beside the first of the next ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   for j: S = Q K(j); P, a = softmax S; O = a O + P V(j)
+// becomes
+//   if lo < hi: S = Q K(lo); P, a = softmax S; O = a O
+//     for j from the second: S = Q K(j); O += P V(before); P, a = softmax S; O = a O
+//     O += P V(last)
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::tile {
+#define GEN_PASS_DEF_TILESKEWDOTSPASS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace mlir::tile
+
+using namespace mlir;
+using namespace mlir::tile;
+
+namespace {
+/// A key loop split at its last product.
+struct Split {
+  scf::ForOp loop;
+  DotOp first, last;                    // Q K and P V
+  unsigned carried;                     // number of the loop result that `last` makes
+  llvm::SetVector<Operation *> late;    // `last`, and what only it needs to get its operand b
+  llvm::SetVector<Operation *> scalars; // ops of the step that `late` repeats
+  SmallVector<Value> crossing;          // values of a step that `late` reads
+};
+} // namespace
+
+/// Adds the ops of the loop's block that make `value` and that only ops of `late` use.
+static void addExclusive(Split &split, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != split.loop.getBody() || split.late.contains(op))
+    return;
+  for (Operation *user : op->getUsers()) {
+    Operation *at = split.loop.getBody()->findAncestorOpInBlock(*user);
+    if (!at || !split.late.contains(at))
+      return;
+  }
+  split.late.insert(op);
+  for (Value operand : op->getOperands())
+    addExclusive(split, operand);
+}
+
+/// True when `value` follows from the induction variable and values outside of the loop by scalar ops, which go to
+/// `slice` in order.
+static bool isRepeatable(scf::ForOp loop, Value value, llvm::SetVector<Operation *> &slice) {
+  if (value == loop.getInductionVar() || !loop.getRegion().isAncestor(value.getParentRegion()))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() || !isMemoryEffectFree(op) ||
+      !llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
+    return false;
+  if (!llvm::all_of(op->getOperands(), [&](Value operand) { return isRepeatable(loop, operand, slice); }))
+    return false;
+  slice.insert(op);
+  return true;
+}
+
+/// Finds the two products; null when the loop is not of this form, with the reason in `why`.
+static std::optional<Split> findSplit(scf::ForOp loop, StringRef &why) {
+  Split split{loop, {}, {}, 0, {}, {}, {}};
+  SmallVector<DotOp> dots(loop.getBody()->getOps<DotOp>());
+  if (dots.size() != 2) {
+    why = "it has not two products";
+    return {};
+  }
+  split.first = dots[0];
+  split.last = dots[1];
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  auto it = llvm::find(yield.getOperands(), split.last.getResult());
+  if (it == yield.getOperands().end() || !split.last.getResult().hasOneUse() || !split.last.getAcc()) {
+    why = "its second product is not a carried accumulator";
+    return {};
+  }
+  split.carried = it - yield.getOperands().begin();
+  bool pure = true;
+  loop.getBody()->walk([&](Operation *op) {
+    pure &= isa<MapOp, MaskOp, DotOp, LoadOp, LocalLoadOp>(op) || isMemoryEffectFree(op) ||
+            isa<memref::LoadOp, func::CallOp, YieldOp, scf::YieldOp>(op);
+  });
+  if (!pure) {
+    why = "it writes to memory";
+    return {};
+  }
+  split.late.insert(split.last);
+  addExclusive(split, split.last.getB());
+  // What is left of the step may not need the accumulator before the first product is issued.
+  Value acc = loop.getRegionIterArgs()[split.carried];
+  for (Operation *user : acc.getUsers()) {
+    Operation *at = loop.getBody()->findAncestorOpInBlock(*user);
+    if (split.late.contains(at) || at->isBeforeInBlock(split.first) || at == split.first) {
+      why = "its first product needs the accumulator of its second";
+      return {};
+    }
+  }
+  llvm::SetVector<Value> crossing;
+  auto note = [&](Value value) {
+    if (!loop.getRegion().isAncestor(value.getParentRegion()))
+      return;
+    if (Operation *def = value.getDefiningOp())
+      if (split.late.contains(loop.getBody()->findAncestorOpInBlock(*def)))
+        return;
+    if (!isRepeatable(loop, value, split.scalars))
+      crossing.insert(value);
+  };
+  for (Operation *op : split.late) {
+    for (Value operand : op->getOperands())
+      note(operand);
+    for (Region &region : op->getRegions())
+      region.walk([&](Operation *inner) {
+        for (Value operand : inner->getOperands())
+          if (!op->isAncestor(operand.getParentRegion()->getParentOp()))
+            note(operand);
+      });
+  }
+  if (llvm::any_of(crossing, [&](Value v) { return isa<BlockArgument>(v) || isa<SmemType>(v.getType()); })) {
+    why = "its second product reads a carried value or shared memory of the step";
+    return {};
+  }
+  split.crossing = crossing.takeVector();
+  return split;
+}
+
+/// Clones ops of the step in order: those for which `take` holds.
+static void cloneStep(Split &split, OpBuilder &builder, IRMapping &mapping, function_ref<bool(Operation *)> take) {
+  for (Operation &op : split.loop.getBody()->without_terminator())
+    if (take(&op))
+      builder.clone(op, mapping);
+}
+
+/// P V of a step whose induction variable is `iv`; `crossing` are that step's values.
+static Value cloneLate(Split &split, OpBuilder &builder, Value iv, ValueRange crossing) {
+  IRMapping mapping;
+  mapping.map(split.loop.getInductionVar(), iv);
+  mapping.map(split.crossing, crossing);
+  cloneStep(split, builder, mapping,
+            [&](Operation *op) { return split.late.contains(op) || split.scalars.contains(op); });
+  return mapping.lookup(split.last.getResult());
+}
+
+static void skew(Split &split) {
+  scf::ForOp loop = split.loop;
+  Location loc = loop.getLoc();
+  OpBuilder builder(loop);
+  auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
+  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
+  auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), some, /*withElseRegion=*/true);
+  builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(builder, loc, loop.getInitArgs());
+
+  // The first step without its last product.
+  builder.setInsertionPointToStart(branch.thenBlock());
+  IRMapping first;
+  first.map(loop.getInductionVar(), loop.getLowerBound());
+  first.map(loop.getRegionIterArgs(), loop.getInitArgs());
+  cloneStep(split, builder, first, [&](Operation *op) { return !split.late.contains(op); });
+  SmallVector<Value> inits;
+  for (auto [i, value] : llvm::enumerate(yield.getOperands()))
+    if (i != split.carried)
+      inits.push_back(first.lookupOrDefault(value));
+  unsigned others = inits.size();
+  for (Value value : split.crossing)
+    inits.push_back(first.lookup(value));
+
+  // The other steps, each with the last product of the one before.
+  Value second = arith::AddIOp::create(builder, loc, loop.getLowerBound(), loop.getStep());
+  auto steady = scf::ForOp::create(
+      builder, loc, second, loop.getUpperBound(), loop.getStep(), inits,
+      [&](OpBuilder &body, Location, Value iv, ValueRange args) {
+        IRMapping mapping;
+        mapping.map(loop.getInductionVar(), iv);
+        unsigned k = 0;
+        for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs()))
+          if (i != split.carried)
+            mapping.map(arg, args[k++]);
+        bool issued = false;
+        cloneStep(split, body, mapping, [&](Operation *op) {
+          bool early = !issued && !split.late.contains(op);
+          issued |= op == split.first;
+          return early;
+        });
+        Value before = arith::SubIOp::create(body, loc, iv, loop.getStep());
+        Value acc = cloneLate(split, body, before, args.drop_front(others));
+        mapping.map(loop.getRegionIterArgs()[split.carried], acc);
+        issued = false;
+        cloneStep(split, body, mapping, [&](Operation *op) {
+          bool rest = issued && !split.late.contains(op);
+          issued |= op == split.first;
+          return rest;
+        });
+        SmallVector<Value> next;
+        for (auto [i, value] : llvm::enumerate(yield.getOperands()))
+          if (i != split.carried)
+            next.push_back(mapping.lookupOrDefault(value));
+        for (Value value : split.crossing)
+          next.push_back(mapping.lookup(value));
+        scf::YieldOp::create(body, loc, next);
+      });
+  if (auto attrs = loop->getDiscardableAttrDictionary())
+    steady->setDiscardableAttrs(attrs);
+
+  // The last product of the last step. The range is a whole number of steps only by chance: count them.
+  Value distance = arith::SubIOp::create(builder, loc, loop.getUpperBound(), loop.getLowerBound());
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value less = arith::SubIOp::create(builder, loc, distance, one);
+  Value steps = arith::DivUIOp::create(builder, loc, less, loop.getStep());
+  Value length = arith::MulIOp::create(builder, loc, steps, loop.getStep());
+  Value last = arith::AddIOp::create(builder, loc, loop.getLowerBound(), length);
+  Value acc = cloneLate(split, builder, last, steady.getResults().drop_front(others));
+  SmallVector<Value> results;
+  unsigned k = 0;
+  for (unsigned i = 0; i < loop.getNumResults(); ++i)
+    results.push_back(i == split.carried ? acc : steady.getResult(k++));
+  scf::YieldOp::create(builder, loc, results);
+  loop.replaceAllUsesWith(branch.getResults());
+  loop.erase();
+}
+
+namespace {
+struct SkewDotsPass : tile::impl::TileSkewDotsPassBase<SkewDotsPass> {
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (kernel.getLevel() != Level::Logical) {
+      kernel.emitOpError() << "is not of level logical";
+      return signalPassFailure();
+    }
+    SmallVector<scf::ForOp> loops;
+    kernel.walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<DotOp>().empty())
+        loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops) {
+      StringRef why;
+      std::optional<Split> split = findSplit(loop, why);
+      if (!split) {
+        loop.emitOpError() << "cannot be skewed: " << why;
+        return signalPassFailure();
+      }
+      skew(*split);
+      ++numLoops;
+    }
+  }
+};
+} // namespace

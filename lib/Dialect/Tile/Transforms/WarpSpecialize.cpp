@@ -1,0 +1,220 @@
+//===- WarpSpecialize.cpp - a producer warp and consumer groups ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   for_each item: Q = load; for j: K = load, V = load, compute; store
+// becomes
+//   role producer: for_each item: acquire/load Q; for j: acquire/load K, V
+//   role consumer, one group for a part of the rows:
+//     for_each item: wait Q; for j: wait K, compute, release K, ...; release Q; store
+//
+// The producer loads in the order of the kernel's loads, which is the order in
+// which the consumers wait, so the rings cannot deadlock.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WarpSpecialize.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/Transforms/Passes.h"
+
+namespace mlir::tile {
+#define GEN_PASS_DEF_TILEWARPSPECIALIZEPASS
+#include "attn/Dialect/Tile/Transforms/Passes.h.inc"
+} // namespace mlir::tile
+
+using namespace mlir;
+using namespace mlir::tile;
+using namespace mlir::tile::specialize;
+
+bool specialize::isRowTile(RegType type) {
+  if (type.getRank() == 2)
+    return true;
+  auto slice = dyn_cast_or_null<SliceAttr>(type.getLayout());
+  return slice && slice.getDim() == 1;
+}
+
+//===----------------------------------------------------------------------===//
+// What can be specialised
+//===----------------------------------------------------------------------===//
+
+/// Rows can be split between groups: every register tile is laid out by rows, and no op mixes rows.
+static LogicalResult checkRows(Plan &plan, int64_t rows) {
+  WalkResult result = plan.items.walk([&](Operation *op) -> WalkResult {
+    auto check = [&](Type type) -> LogicalResult {
+      auto reg = dyn_cast<RegType>(type);
+      if (!reg)
+        return success();
+      if (!reg.getLayout())
+        return op->emitOpError() << "has a register tile without layout; run tile-assign-layouts first";
+      if (auto operand = dyn_cast<OperandAttr>(reg.getLayout()); operand && operand.getKind() != OperandKind::A)
+        return op->emitOpError() << "computes K or V in registers, which needs a role of its own";
+      if (reg.getRank() > 2)
+        return op->emitOpError() << "has key groups, which warp specialisation does not split";
+      if (isRowTile(reg) && reg.getShape()[0] != rows)
+        return op->emitOpError() << "has a tile of " << reg.getShape()[0] << " rows, expected the " << rows
+                                 << " of the config";
+      return success();
+    };
+    for (Type type : op->getResultTypes())
+      if (failed(check(type)))
+        return WalkResult::interrupt();
+    bool mixes = false;
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      mixes = reduce.getDim() && *reduce.getDim() == 0;
+    if (auto slice = dyn_cast<SliceOp>(op))
+      mixes = cast<RegType>(slice.getResult().getType()).getShape()[0] !=
+              cast<RegType>(slice.getSource().getType()).getShape()[0];
+    if (auto concat = dyn_cast<ConcatOp>(op))
+      mixes = concat.getDim() == 0;
+    if (mixes) {
+      op->emitOpError() << "mixes rows that different consumers hold";
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Finds the rings: one for each view that is loaded to shared memory.
+static LogicalResult findRings(Plan &plan) {
+  WalkResult result = plan.kernel.walk([&](LoadOp load) -> WalkResult {
+    if (!isShared(load))
+      return WalkResult::advance();
+    for (Operation *parent = load->getParentOp(); parent != plan.items; parent = parent->getParentOp())
+      if (!isa<scf::ForOp, scf::IfOp>(parent)) {
+        parent->emitOpError() << "holds a load, expected scf.for and scf.if around it";
+        return WalkResult::interrupt();
+      }
+    bool rows = false, keys = false;
+    for (OpOperand &use : load.getResult().getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<DotOp>(user))
+        (use.getOperandNumber() == 0 ? rows : keys) = true;
+      else if (isa<LocalLoadOp>(user))
+        rows = true; // B operands in registers are refused by checkRows
+      else {
+        user->emitOpError() << "uses a loaded tile, expected tile.dot or tile.local_load only";
+        return WalkResult::interrupt();
+      }
+    }
+    if (rows && keys) {
+      load.emitOpError() << "loads a tile for rows and for keys";
+      return WalkResult::interrupt();
+    }
+    auto type = cast<SmemType>(load.getResult().getType());
+    auto [it, fresh] = plan.rings.try_emplace(load.getView());
+    Ring &ring = it->second;
+    if (!fresh && (ring.type != type || ring.rows != rows)) {
+      load.emitOpError() << "loads another kind of tile from a view than the loads before";
+      return WalkResult::interrupt();
+    }
+    ring.type = type;
+    ring.rows = rows;
+    ring.looped |= load->getParentOfType<scf::ForOp>() != nullptr;
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (plan.rings.empty())
+    return plan.kernel.emitOpError() << "loads nothing to shared memory, so there is no work for a producer";
+  return success();
+}
+
+static LogicalResult makePlan(KernelOp kernel, attn::ConfigAttr config, Plan &plan) {
+  plan.kernel = kernel;
+  for (Operation &op : kernel.getBody().front()) {
+    if (auto items = dyn_cast<ForEachOp>(op)) {
+      if (plan.items)
+        return items.emitOpError() << "is the second of its kernel, expected one to specialise";
+      plan.items = items;
+    } else if (op.getNumRegions() || (!isMemoryEffectFree(&op) && !isa<memref::LoadOp, func::CallOp>(op))) {
+      return op.emitOpError() << "stands beside tile.for_each, expected scalars only";
+    }
+  }
+  if (!plan.items)
+    return kernel.emitOpError() << "has no tile.for_each";
+  plan.groups = config.getConsumers();
+  plan.queryInRegisters = config.getQInRegisters();
+  if (plan.groups < 1)
+    return kernel.emitOpError() << "has no consumers, expected their number in the config";
+  if (config.getWarps() % plan.groups || config.getRows() % config.getWarps() ||
+      config.getRows() / config.getWarps() % 16)
+    return kernel.emitOpError() << "has " << config.getRows() << " rows and " << config.getWarps() << " warps for "
+                                << plan.groups << " consumers, expected multiples of 16 rows a warp";
+  plan.warps = config.getWarps() / plan.groups;
+  if (failed(checkRows(plan, config.getRows())))
+    return failure();
+  return findRings(plan);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Registers a thread of a consumer and of the producer asks for: what 64 k registers allow, in multiples of 8.
+static std::pair<int64_t, int64_t> getRegisters(int64_t groups) {
+  int64_t producer = groups >= 3 ? 32 : 24;
+  int64_t share = 65536 / 128 / (groups + 1) / 8 * 8; // what a thread is launched with
+  int64_t consumer = std::min<int64_t>(240, (share * (groups + 1) - producer) / groups / 8 * 8);
+  return {consumer, producer};
+}
+
+static LogicalResult specializeKernel(KernelOp kernel) {
+  if (kernel.getLevel() != Level::Logical)
+    return kernel.emitOpError() << "is not of level logical";
+  auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
+  if (!config)
+    return kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+  Plan plan;
+  if (failed(makePlan(kernel, config, plan)))
+    return failure();
+  OpBuilder builder(plan.items);
+  Location loc = plan.items.getLoc();
+  for (auto &[view, ring] : plan.rings) {
+    int64_t stages = ring.looped ? config.getStages() : 1;
+    ring.pipeline = PipelineOp::create(builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0),
+                                       Value(), 1, plan.groups);
+  }
+  auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups);
+  auto roles = RolesOp::create(builder, loc);
+  builder.createBlock(&roles.getBody());
+  auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {
+    builder.setInsertionPointToEnd(&roles.getBody().front());
+    auto role = RoleOp::create(builder, loc, builder.getStringAttr(name), builder.getI64IntegerAttr(warps),
+                               builder.getI64IntegerAttr(groups), builder.getI64IntegerAttr(registers));
+    Block *block = builder.createBlock(&role.getBody());
+    if (groups > 1)
+      block->addArgument(builder.getIndexType(), loc);
+    YieldOp::create(builder, loc, ValueRange());
+    builder.setInsertionPointToStart(block);
+    return role;
+  };
+  makeRole("producer", 1, 1, producerRegisters);
+  if (failed(emitProducer(plan, builder)))
+    return failure();
+  RoleOp consumer = makeRole("consumer", plan.warps, plan.groups, consumerRegisters);
+  Value row0;
+  if (plan.groups > 1) {
+    Value rows = arith::ConstantIndexOp::create(builder, loc, config.getRows() / plan.groups);
+    row0 = arith::MulIOp::create(builder, loc, consumer.getBody().getArgument(0), rows);
+  } else {
+    row0 = arith::ConstantIndexOp::create(builder, loc, 0);
+  }
+  if (failed(emitConsumer(plan, builder, row0)))
+    return failure();
+  plan.items.erase();
+  kernel.setLevel(Level::Specialized);
+  return success();
+}
+
+namespace {
+struct WarpSpecializePass : tile::impl::TileWarpSpecializePassBase<WarpSpecializePass> {
+  void runOnOperation() override {
+    if (failed(specializeKernel(getOperation())))
+      return signalPassFailure();
+  }
+};
+} // namespace

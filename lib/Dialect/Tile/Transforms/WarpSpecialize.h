@@ -1,0 +1,47 @@
+//===- WarpSpecialize.h - shared by the parts of tile-warp-specialize -*- C++ -*- ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_WARPSPECIALIZE_H
+#define ATTN_LIB_DIALECT_TILE_TRANSFORMS_WARPSPECIALIZE_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::tile::specialize {
+
+/// The loads of one view go through one pipeline, in program order.
+struct Ring {
+  SmemType type;
+  bool rows = false;   // of the query side: split between the consumers
+  bool looped = false; // loaded in a loop, so worth `stages`
+  Value pipeline;
+};
+
+struct Plan {
+  KernelOp kernel;
+  ForEachOp items;
+  int64_t groups = 1, warps = 4; // consumer groups, warps of each
+  bool queryInRegisters = false;
+  llvm::MapVector<Value, Ring> rings; // by view
+
+  Ring &getRing(LoadOp load) { return rings.find(load.getView())->second; }
+};
+
+/// True for a load that the producer takes over.
+inline bool isShared(LoadOp load) { return isa<SmemType>(load.getResult().getType()); }
+/// True for a register tile whose first dimension is that of the query rows.
+bool isRowTile(RegType type);
+
+/// The producer's program: acquires, loads and what they are computed from.
+LogicalResult emitProducer(Plan &plan, OpBuilder builder);
+/// The program of one consumer group whose first row is `row0`.
+LogicalResult emitConsumer(Plan &plan, OpBuilder builder, Value row0);
+
+} // namespace mlir::tile::specialize
+
+#endif
