@@ -15,6 +15,7 @@
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Host.h"
@@ -29,6 +30,7 @@ inline void registerAllDialects(mlir::DialectRegistry &registry) {
 
 /// All passes and pipelines.
 inline void registerAllPasses() {
+  mlir::attn::registerAttnPasses();
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
   registerHostPipelines();
