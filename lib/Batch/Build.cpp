@@ -82,6 +82,17 @@ double clampTo(Storage type, double value) {
   return std::min(std::max(value, -top), top);
 }
 
+/// Stores a generated value. Any rounding will do here (the stored value is the input), so bf16 takes the short way.
+void storeInput(Storage type, void *data, int64_t index, double value) {
+  if (type != Storage::BF16)
+    return ref::storeElement(type, data, index, clampTo(type, value));
+  float narrow = float(value);
+  uint32_t bits;
+  std::memcpy(&bits, &narrow, sizeof bits);
+  uint16_t top = uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+  std::memcpy(static_cast<char *>(data) + 2 * index, &top, sizeof top);
+}
+
 /// Head vectors of one row, all heads, from (stream, row).
 void fillRow(const Tensor &t, int64_t block, int64_t row, int64_t heads, int64_t dim, double magnitude, uint64_t seed,
              uint64_t stream, uint64_t number) {
@@ -90,7 +101,7 @@ void fillRow(const Tensor &t, int64_t block, int64_t row, int64_t heads, int64_t
   for (int64_t h = 0; h != heads; ++h)
     for (int64_t d = 0; d != dim; ++d) {
       double value = magnitude * randomNormal(seed, stream, (number * heads + h) * dim + d);
-      ref::storeElement(t.type, t.data(), base + h * t.strides[rank - 2] + d, clampTo(t.type, value));
+      storeInput(t.type, t.data(), base + h * t.strides[rank - 2] + d, value);
     }
 }
 
@@ -359,7 +370,10 @@ private:
   }
 
   void fillKeys() {
-    for (const KeyRow &r : rows) {
+    // Rows are apart in memory.
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < int64_t(rows.size()); ++i) {
+      const KeyRow &r = rows[i];
       fillRow(out.k, r.block, r.row, g.headsKv, g.headDimQk, batch.magnitudeK, batch.seed, (kKeys << 20) + r.stream,
               r.number);
       fillRow(out.v, r.block, r.row, g.headsKv, g.headDimVo, batch.magnitudeV, batch.seed, (kValues << 20) + r.stream,
@@ -397,9 +411,22 @@ private:
 };
 
 std::shared_ptr<std::vector<float>> toFloats(const Tensor &t) {
-  auto floats = std::make_shared<std::vector<float>>(t.bufferElements());
-  for (int64_t i = 0; i != t.bufferElements(); ++i)
-    (*floats)[i] = ref::loadElement(t.type, t.bytes->data(), i);
+  int64_t count = t.bufferElements();
+  auto floats = std::make_shared<std::vector<float>>(count);
+  if (t.type == Storage::F32) {
+    if (count)
+      std::memcpy(floats->data(), t.bytes->data(), t.bytes->size());
+    return floats;
+  }
+  // All values of the type, once.
+  size_t bytes = ref::storageBytes(t.type);
+  std::vector<float> table(size_t(1) << (8 * bytes));
+  for (size_t bits = 0; bits != table.size(); ++bits)
+    table[bits] = ref::decode(t.type, uint32_t(bits));
+  const uint8_t *data = t.bytes->data();
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; ++i)
+    (*floats)[i] = table[bytes == 1 ? data[i] : data[2 * i] | data[2 * i + 1] << 8];
   return floats;
 }
 

@@ -88,14 +88,14 @@ struct RowWork {
   const Hooks &hooks;
   Result &result;
   const std::vector<KeyPlace> &keys;
-  const Vec &k, &v;
+  const Vec &k, &v, &keyNorms;
   int64_t lo, hi;
 
   void run(Coord at, int64_t token) const {
     Vec q = load(p.q.at(0, token, at.qHead), p.headDimQk);
     if (hooks.query)
       q = hooks.query(std::move(q), at);
-    double scale = p.smScale();
+    double scale = p.smScale(), reach = std::fabs(scale) * std::sqrt(dot(q.data(), q.data(), p.headDimQk));
     int64_t index = token * p.headsQo + at.qHead;
     double *o = result.row(token, at.qHead);
     double magnitude = 0, values = 0, top = -kInf;
@@ -110,7 +110,7 @@ struct RowWork {
       seen.push_back({j, x});
       // A logit of -inf from a hook is a weight of zero: it has no magnitude that rounds.
       if (x != -kInf)
-        magnitude = std::max(magnitude, std::fabs(x));
+        magnitude = std::max({magnitude, std::fabs(x), reach * keyNorms[j]});
       top = std::max(top, x);
     }
     bool softmax = p.normalizer == Normalizer::Softmax;
@@ -270,7 +270,10 @@ Result run(const Problem &p, const Hooks &hooks, const Part &part) {
         head.qPos = at.kvLen - at.qoLen;
         Vec k = hookedRows(keys, p.k, p.headDimQk, hooks.key, head);
         Vec v = hookedRows(keys, p.v, p.headDimVo, hooks.value, head);
-        RowWork work = {p, hooks, result, keys, k, v, lo, hi};
+        Vec keyNorms(keys.size());
+        for (size_t j = 0; j != keys.size(); ++j)
+          keyNorms[j] = std::sqrt(dot(k.data() + j * p.headDimQk, k.data() + j * p.headDimQk, p.headDimQk));
+        RowWork work = {p, hooks, result, keys, k, v, keyNorms, lo, hi};
 #pragma omp parallel for schedule(dynamic, 1)
         for (int64_t i = 0; i < rows * p.group(); ++i) {
           Coord here = head;

@@ -117,7 +117,8 @@ int64_t kvLen(const Problem &problem, int64_t request);
 struct Result {
   int64_t heads = 0, dim = 0;
   std::vector<double> o, lse;
-  /// Largest |logit| of each row that took part in it, after the hook: what fp32 loses there is in proportion.
+  /// Per row, the largest number that fp32 rounds on the way to a weight: |scale| * |q| * |k|, or |logit| after the
+  /// hook. What fp32 loses there is in proportion.
   std::vector<double> logitMagnitude;
   /// Largest |value| among a row's visible keys (after the value hook).
   std::vector<double> valueMagnitude;

@@ -146,6 +146,23 @@ TEST(Compare, LargeLogitsAreAllowedWhatFp32Loses) {
   EXPECT_FALSE(compareLse(r.p, truth, r.lseView(), Tolerance::lse()).ok);
 }
 
+TEST(Compare, WhatTheBaselineCannotReachIsAllowedInItsRow) {
+  Output r(Storage::F16);
+  Result base = r.truth;
+  base.row(1, 2)[0] += 0.05;
+  base.lse[1 * 4 + 2] += 0.05;
+  size_t index = (1 * 4 + 2) * 8;
+  storeElement(r.type, r.o.data(), index + 5, r.truth.o[index + 5] + 0.08);
+  r.lse[6] += 0.08f;
+  Tolerance tol = Tolerance::output(r.type);
+  EXPECT_FALSE(compareOutput(r.p, r.truth, r.view(), tol).ok);
+  EXPECT_TRUE(compareOutput(r.p, r.truth, r.view(), tol, &base).ok);
+  EXPECT_FALSE(compareLse(r.p, r.truth, r.lseView(), Tolerance::lse()).ok);
+  EXPECT_TRUE(compareLse(r.p, r.truth, r.lseView(), Tolerance::lse(), &base).ok);
+  storeElement(r.type, r.o.data(), index + 8 + 5, r.truth.o[index + 8 + 5] + 0.08); // the next row
+  EXPECT_FALSE(compareOutput(r.p, r.truth, r.view(), tol, &base).ok);
+}
+
 TEST(Compare, NothingToCompare) {
   Case c({}, 1, 1, 4, 4);
   Comparison r = compareOutput(c.problem(), run(c.problem()), {}, Tolerance::output(Storage::F32));
