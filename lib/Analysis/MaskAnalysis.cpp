@@ -531,7 +531,11 @@ Sets MaskAnalysis::geZero(const Linear &d, int64_t offset) {
         flag = pb.constant(*value >= 0);
       if (pb.isConstant(flag, 1))
         return {};
-      return {std::nullopt, pb.mul(flag, RangeProgram::KVTotal)};
+      if (pb.isConstant(flag, 0))
+        return nothing();
+      // Both bounds, so that an empty one leaves the other side of an `or` alone.
+      int64_t end = pb.mul(flag, RangeProgram::KVTotal);
+      return {pb.sub(RangeProgram::KVTotal, end), end};
     };
     return {whole(e1), whole(e0)};
   }

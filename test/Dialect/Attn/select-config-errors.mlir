@@ -70,9 +70,9 @@ func.func @tma(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16
 
 // -----
 
-func.func @large(%q: memref<?x1x1024xf16>, %qo: memref<?xi32>, %k: memref<?x1x1024xf16>, %ind: memref<?xi32>, %o: memref<?x1x1024xf16>) {
-  // expected-error @below {{no tile class fits head dims 1024 and 1024 on sm_80; write 'configs' by hand to see by how much}}
-  attn.attention q(%q, %qo : memref<?x1x1024xf16>, memref<?xi32>) kv(%k, %k : memref<?x1x1024xf16>, memref<?x1x1024xf16>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x1x1024xf16>) {format = #attn.format<ragged>, target = #attn.target<"sm_80">}
+func.func @large(%q: memref<?x1x512xf16>, %qo: memref<?xi32>, %k: memref<?x1x512xf16>, %ind: memref<?xi32>, %o: memref<?x1x512xf16>) {
+  // expected-error @below {{no tile class fits head dims 512 and 512 on sm_80; write 'configs' by hand to see by how much}}
+  attn.attention q(%q, %qo : memref<?x1x512xf16>, memref<?xi32>) kv(%k, %k : memref<?x1x512xf16>, memref<?x1x512xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x1x512xf16>) {format = #attn.format<ragged>, target = #attn.target<"sm_80">}
   return
 }

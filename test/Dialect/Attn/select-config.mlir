@@ -21,10 +21,9 @@ func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 
 // Head dim 256, one head a KV head of 3, page 5: fewer keys, no boxes.
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 3, row_table = true>]
-// SM80: configs = [#attn.config<rows = 16, keys = 64, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 32, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 32, warps = 8>]
+// SM80: configs = [#attn.config<rows = 16, keys = 64, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 32, warps = 8>]
 // SM86: configs = [{{.*}}rows = 16{{.*}}rows = 64
-// SM90: load
-// SM90-NOT: tma
+// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true, consumers = 1>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2>]
 func.func @wide(%q: memref<?x6x256xf16>, %qo: memref<?xi32>, %k: memref<?x5x2x256xf16>, %v: memref<?x5x2x256xf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x6x256xf16>) {
   attn.attention q(%q, %qo : memref<?x6x256xf16>, memref<?xi32>)
@@ -37,7 +36,7 @@ func.func @wide(%q: memref<?x6x256xf16>, %qo: memref<?xi32>, %k: memref<?x5x2x25
 // -----
 
 // 32 query heads a KV head: more than the rows of the smallest class.
-// HOST: pack = 1
+// HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, row_table = true>]
 func.func @mqa(%q: memref<?x32x64xf16>, %qo: memref<?xi32>, %k: memref<?x1x64xf16>, %v: memref<?x1x64xf16>,
                %ind: memref<?xi32>, %o: memref<?x32x64xf16>) {
   attn.attention q(%q, %qo : memref<?x32x64xf16>, memref<?xi32>) kv(%k, %v : memref<?x1x64xf16>, memref<?x1x64xf16>)
