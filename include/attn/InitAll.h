@@ -41,7 +41,6 @@ inline void registerAllPasses() {
   mlir::tile::registerTileToGPUPasses();
   registerHostPipelines();
   registerPipelines();
-  mlir::tile::registerTileToGPUPasses();
 }
 
 } // namespace attn
