@@ -167,7 +167,7 @@ bool Task::runWait(ConsumerWaitOp op) {
     Transfer load = *stage.load;
     stage.load.reset();
     std::vector<Word> data;
-    if (!copyIn(load, data, load.smem->shape) || !writeSmem(op, *load.smem, data))
+    if (!copyIn(load, data, load.smem->shape, machine.undefinedTails) || !writeSmem(op, *load.smem, data))
       return false;
   }
   auto hold = std::make_shared<Hold>();

@@ -212,6 +212,7 @@ bool Task::run(Block &block) {
 
 bool Machine::runCta(KernelOp kernel, int64_t number) {
   cta = number;
+  undefinedTails = kernel.getLevel() == Level::Specialized;
   pipes.clear();
   Task task(*this);
   for (auto [arg, word] : llvm::zip(kernel.getBody().getArguments(), arguments.values))

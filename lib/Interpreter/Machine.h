@@ -138,6 +138,7 @@ public:
   const KernelArguments &arguments;
   Compiler &compiler;
   int64_t steps, cta = 0;
+  bool undefinedTails = false; // of asynchronous loads
   std::list<Pipe> pipes;
   std::optional<Failure> failure;
 
@@ -216,7 +217,8 @@ private:
   /// Elements of a reg or smem, row-major.
   bool read(Operation *op, const Val &val, std::vector<Word> &data, SmallVectorImpl<int64_t> &shape);
   bool locate(Operation *op, const ViewRef &view, int64_t row, int64_t column, int64_t &index);
-  bool copyIn(const Transfer &transfer, std::vector<Word> &data, ArrayRef<int64_t> shape);
+  /// Rows of a view; those past its end are zero, or NaN where they may be anything.
+  bool copyIn(const Transfer &transfer, std::vector<Word> &data, ArrayRef<int64_t> shape, bool undefinedTail = false);
   bool copyOut(const Transfer &transfer, ArrayRef<Word> data, ArrayRef<int64_t> shape, bool whole);
   bool writeSmem(Operation *op, const SmemRef &ref, ArrayRef<Word> data);
   bool startBody(Operation *op, Body *body, SmallVectorImpl<Word> &frame);

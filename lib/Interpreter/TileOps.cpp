@@ -107,13 +107,15 @@ bool Task::locate(Operation *op, const ViewRef &view, int64_t row, int64_t colum
   return true;
 }
 
-/// Rows of the view from `row` on; zero past its end.
-bool Task::copyIn(const Transfer &transfer, std::vector<Word> &data, ArrayRef<int64_t> shape) {
+bool Task::copyIn(const Transfer &transfer, std::vector<Word> &data, ArrayRef<int64_t> shape, bool undefinedTail) {
   const ViewRef &view = *transfer.view;
   if (transfer.row < 0)
     return fail(transfer.op, "starts at row " + Twine(transfer.row));
   int64_t columns = view.type.getRank() == 2 ? shape.back() : 1, rows = getSize(shape) / columns;
-  data.assign(rows * columns, Word{});
+  Word past = {};
+  if (undefinedTail && isa<FloatType>(view.type.getElementType()))
+    past.f = std::numeric_limits<double>::quiet_NaN();
+  data.assign(rows * columns, past);
   for (int64_t r = 0; r < rows && transfer.row + r < view.rows; ++r)
     for (int64_t c = 0; c < columns; ++c) {
       int64_t index;

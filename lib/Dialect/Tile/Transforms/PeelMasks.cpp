@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -79,6 +80,7 @@ static bool peel(scf::ForOp loop) {
   // After the cuts the upper bounds are whole steps from the lower bound, so each loop begins where the last one stops.
   scf::ForOp before = cloneLoop(builder, loop, mask, loop.getLowerBound(), first, loop.getInitArgs(), false);
   scf::ForOp full = cloneLoop(builder, loop, mask, first, end, before.getResults(), true);
+  full->setAttr(specialize::kWholeBlocks, builder.getUnitAttr());
   scf::ForOp after = cloneLoop(builder, loop, mask, end, loop.getUpperBound(), full.getResults(), false);
   loop.replaceAllUsesWith(after.getResults());
   loop.erase();

@@ -32,6 +32,9 @@ struct Plan {
   Ring &getRing(LoadOp load) { return rings.find(load.getView())->second; }
 };
 
+/// On a loop whose blocks have no masked keys (tile-peel-masks).
+inline constexpr llvm::StringLiteral kWholeBlocks = "tile.whole_blocks";
+
 /// True for a load that the producer takes over.
 inline bool isShared(LoadOp load) { return isa<SmemType>(load.getResult().getType()); }
 /// True for a register tile whose first dimension is that of the query rows.

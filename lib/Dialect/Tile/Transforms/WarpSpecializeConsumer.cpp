@@ -129,6 +129,41 @@ static void loadFragments(OpBuilder &builder, Location loc, Value rows) {
       dot.getAMutable().set(fragments);
 }
 
+/// True when rows of the load may lie behind the view's end and a product would contract over them.
+static bool needsTail(LoadOp load) {
+  auto view = load.getView().getDefiningOp<ViewOp>();
+  if (!view || !view.getRows())
+    return false;
+  bool contracted = llvm::any_of(load.getResult().getUses(), [](OpOperand &use) {
+    auto dot = dyn_cast<DotOp>(use.getOwner());
+    return dot && use.getOperandNumber() == 1 && !dot.getTransposeB();
+  });
+  if (!contracted)
+    return false;
+  // In a loop without masked blocks all keys of a block exist, and so do those of the block before.
+  auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
+  if (!loop || !loop->hasAttr(kWholeBlocks))
+    return true;
+  if (load.getRow() == loop.getInductionVar())
+    return false;
+  auto before = load.getRow().getDefiningOp<arith::SubIOp>();
+  return !before || before.getLhs() != loop.getInductionVar() || before.getRhs() != loop.getStep();
+}
+
+/// Zeroes the rows of a stage behind the end of its view: what lies there may be anything, and 0 x NaN is NaN.
+static void fillTail(OpBuilder &builder, LoadOp load, Value slot) {
+  Location loc = load.getLoc();
+  ArrayRef<int64_t> shape = cast<SmemType>(slot.getType()).getShape();
+  Value rows = load.getView().getDefiningOp<ViewOp>().getRows();
+  Value extent = arith::ConstantIndexOp::create(builder, loc, shape[shape.size() - 2]);
+  Value left = arith::SubIOp::create(builder, loc, rows, load.getRow());
+  Value tail = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, left, extent);
+  scf::IfOp::create(builder, loc, tail, [&](OpBuilder &body, Location) {
+    FillRowsOp::create(body, loc, slot, left);
+    scf::YieldOp::create(body, loc);
+  });
+}
+
 static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value row0) {
   // The copy has the loads of the kernel in the same order.
   SmallVector<LoadOp> before, after;
@@ -141,8 +176,15 @@ static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value 
     Ring &ring = plan.getRing(original);
     Location loc = load.getLoc();
     OpBuilder builder(load);
-    if (Operation *first = getFirstUse(load.getResult(), load->getBlock()); first && !ring.rows)
+    bool tail = !ring.rows && needsTail(load);
+    if (Operation *first = getFirstUse(load.getResult(), load->getBlock()); first && !ring.rows) {
+      // Where the load stands before them all, no branch comes between products in flight.
+      if (tail)
+        for (auto dot : load->getBlock()->getOps<DotOp>())
+          if (dot->isBeforeInBlock(first) && load->isBeforeInBlock(dot))
+            first = dot;
       builder.setInsertionPoint(first);
+    }
     auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(ring.type), ring.pipeline);
     Value slot = wait.getSlot();
     if (ring.rows) {
@@ -151,6 +193,8 @@ static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value 
       if (plan.queryInRegisters)
         loadFragments(builder, loc, slot);
     } else {
+      if (tail)
+        fillTail(builder, load, slot);
       load.getResult().replaceAllUsesWith(slot);
     }
     waits.push_back(wait);

@@ -86,3 +86,17 @@
 // QREG-NEXT: %[[QF:.*]] = tile.local_load %[[QS]] : {{.*}} -> <16x32xbf16, #tile.operand<a, parent = #tile.mma<warps = [1, 1]>>>
 // QREG-NEXT: tile.consumer_release
 // QREG: tile.dot_async %[[QF]],
+
+// V's last rows may be anything: they are zeroed, but not in the loop over whole blocks.
+// RUN: FileCheck %s --check-prefix=TAIL --input-file=%t.roles.mlir
+// RUN: sed -e '/tile.fill_rows/d' %t.roles.mlir | not attn-interpret --batch=20:37 2>&1 | FileCheck %s --check-prefix=NAN
+// TAIL: tile.role @consumer
+// TAIL: tile.mask
+// TAIL: scf.for
+// TAIL: tile.fill_rows
+// TAIL: scf.for
+// TAIL-NOT: tile.fill_rows
+// TAIL: } {tile.whole_blocks}
+// TAIL: scf.for
+// TAIL: tile.fill_rows
+// NAN: error: 'tile.kernel' op gives o = nan

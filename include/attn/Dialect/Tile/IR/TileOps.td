@@ -399,6 +399,10 @@ def Tile_ProducerAcquireOp : Tile_Op<"producer_acquire", [MemoryEffects<[MemRead
 
 def Tile_LoadAsyncOp : Tile_Op<"load_async", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "rows of a view into an acquired stage; completion is the stage's full signal";
+  let description = [{
+    Rows past the view's end are zero at level P. At level S they may hold
+    anything: who contracts over them zeroes them first (`tile.fill_rows`).
+  }];
   let arguments = (ins Tile_View:$view, Index:$row, Tile_Smem:$slot, Tile_Pipeline:$pipeline);
   let assemblyFormat = [{
     $view `[` $row `]` `into` $slot `signal` $pipeline attr-dict `:` type($view) `,` type($slot) `,` type($pipeline)

@@ -130,7 +130,8 @@ def TileWarpSpecializePass : Pass<"tile-warp-specialize", "::mlir::tile::KernelO
     Loads of one view share a pipeline (of `stages` when in a loop). The
     consumers have equal shares of the rows (`warps` / `consumers` warps each);
     products are asynchronous, awaited before the first use of their result,
-    slots are released behind the last product that reads them. With
+    slots are released behind the last product that reads them. Rows of V behind
+    the end of its view are zeroed, except in loops over whole blocks. With
     `q_in_registers` the query tile is read into fragments once an item.
     What is not of this form is an error that names the op.
   }];
