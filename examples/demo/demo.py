@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VARIANTS = ["soft-cap", "sink-window"]
+VARIANTS = ["softcap", "sink_window"]
 
 
 def has_gpu():

@@ -17,6 +17,7 @@
 #include "attn/Target/Host.h"
 #include "attn/Target/KnownTargets.h"
 #include "attn/Target/NVPTX.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
@@ -42,6 +43,8 @@ std::optional<::attn::Emit> parseEmit(llvm::StringRef name) {
 
 void registerCompilerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+                  math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, vector::VectorDialect>();
   registerHostTranslations(registry);
   registerNVPTXTranslations(registry);
 }
@@ -248,10 +251,12 @@ private:
       auto entry = ::attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
       if (!entry)
         return entry.takeError();
-      if (kernel.merge)
+      if (kernel.merge) {
+        (*entry)["pack"] = 1; // its rows are the heads of one token
         manifest["merge"] = std::move(*entry);
-      else
+      } else {
         list.push_back(std::move(*entry));
+      }
     }
     manifest["kernels"] = std::move(list);
     return ::attn::writeBundle(std::move(manifest), blobs);

@@ -61,7 +61,7 @@ llvm::Expected<CheckResult> attnrun::checkAgainstReference(mlir::attn::Attention
   result.checked = output.checked;
   result.text = "o: " + output.text();
   if (problem.wantsLse) {
-    ref::Comparison lse = ref::compareLse(reference, expected, viewOf(built.lse), ref::Tolerance::lse(approximate));
+    ref::Comparison lse = ref::compareLse(reference, expected, viewOf(built.lse), ref::Tolerance::lse(approximate), &baseline);
     result.ok &= lse.ok;
     result.checked += lse.checked;
     result.text += "\nlse: " + lse.text();
