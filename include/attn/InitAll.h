@@ -12,6 +12,7 @@
 #ifndef ATTN_INITALL_H
 #define ATTN_INITALL_H
 
+#include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -31,6 +32,7 @@ inline void registerAllPasses() {
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
   registerHostPipelines();
+  mlir::attn::registerAttnToTilePasses();
 }
 
 } // namespace attn

@@ -1,0 +1,105 @@
+//===- AttnToTile.cpp - from attn.attention to level-L tile kernels ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Conversion/AttnToTile/AttnToTile.h"
+#include "KernelBuilder.h"
+#include "attn/Analysis/MaskAnalysis.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+/// What this conversion asks for beyond the op's verifier.
+static LogicalResult checkOp(AttentionOp op) {
+  if (isa<RankedTensorType>(op.getQ().getType()))
+    return op.emitOpError() << "works on tensors; bufferise it before attn-to-tile";
+  if (!op.getConfigsAttr() || op.getConfigsAttr().empty())
+    return op.emitOpError() << "has no 'configs'; run attn-select-config before attn-to-tile, or write them by hand";
+  auto element = [](Value value) { return cast<ShapedType>(value.getType()).getElementType(); };
+  Type q = element(op.getQ()), k = element(op.getK()), v = element(op.getV());
+  if (k != v)
+    return op.emitOpError() << "k has elements of type " << k << " and v of type " << v << ", expected the same";
+  bool fp8 = isa<Float8E4M3FNType, Float8E5M2Type>(k);
+  if (k != q && !(fp8 && (q.isF16() || q.isBF16())))
+    return op.emitOpError() << "q has elements of type " << q << " and k of type " << k
+                            << ", expected the same, or an 8-bit k and v with a 16-bit q";
+  VariantOp variant = op.lookupVariant();
+  if (op.getVariantAttr() && !variant)
+    return op.emitOpError() << "names the variant " << op.getVariantAttr() << ", which does not exist";
+  if (variant && variant.getParams().size() != op.getParams().size())
+    return op.emitOpError() << "gives " << op.getParams().size() << " parameters to a variant of "
+                            << variant.getParams().size();
+  if (op.getLse() && variant && variant.getNormalizer() == Normalizer::None)
+    return op.emitOpError() << "asks for lse of a variant without normalizer; drop 'lse' from outs";
+  return success();
+}
+
+static LogicalResult checkConfig(AttentionOp op, ConfigAttr config) {
+  int64_t pack = config.getPack(), groups = config.getGroups();
+  auto error = [&]() { return op.emitOpError() << "config " << config << ": "; };
+  if (pack != 1 && pack != op.getGroup())
+    return error() << "pack is " << pack << ", expected 1 or " << op.getGroup() << ", the query heads of a KV head";
+  if (pack > config.getRows())
+    return error() << "packs " << pack << " heads into " << config.getRows() << " rows; use pack = 1 or more rows";
+  if (groups < 1 || config.getKeys() % groups != 0)
+    return error() << config.getKeys() << " keys do not divide into " << groups << " groups";
+  return success();
+}
+
+FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
+  if (failed(checkOp(op)))
+    return failure();
+  for (Attribute config : op.getConfigsAttr())
+    if (failed(checkConfig(op, cast<ConfigAttr>(config))))
+      return failure();
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!module)
+    return op.emitOpError() << "is not in a module";
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  SymbolTable symbols(module);
+  VariantOp variant = op.lookupVariant();
+  std::string base = variant ? variant.getSymName().str() : "attention";
+  RangeProgram program = analyzeMask(variant);
+  AttentionKernels result;
+  auto discard = [&]() {
+    for (tile::KernelOp kernel : result.kernels)
+      symbols.erase(kernel);
+    return failure();
+  };
+  for (Attribute attr : op.getConfigsAttr()) {
+    auto config = cast<ConfigAttr>(attr);
+    KernelSpec spec(op, config, program);
+    FailureOr<tile::KernelOp> kernel =
+        buildAttentionKernel(builder, spec, base + "_r" + std::to_string(config.getRows()));
+    if (failed(kernel))
+      return discard();
+    kernel->getOperation()->remove();
+    symbols.insert(*kernel, module.getBody()->end()); // makes the name unique
+    result.kernels.push_back(*kernel);
+  }
+  KernelSpec spec(op, cast<ConfigAttr>(op.getConfigsAttr()[0]), program);
+  FailureOr<tile::KernelOp> merge = buildMergeKernel(builder, spec, base + "_merge");
+  if (failed(merge))
+    return discard();
+  merge->getOperation()->remove();
+  symbols.insert(*merge, module.getBody()->end());
+  result.merge = *merge;
+
+  SmallVector<Type> params;
+  for (Value param : op.getParams())
+    params.push_back(param.getType());
+  result.range = buildRangeFunction(builder, op.getLoc(), base + "_range", program, params);
+  result.range->remove();
+  symbols.insert(result.range, module.getBody()->end());
+
+  SmallVector<Attribute> names;
+  for (tile::KernelOp kernel : result.kernels)
+    names.push_back(FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+  op->setAttr("attn.kernels", builder.getArrayAttr(names));
+  op->setAttr("attn.merge", FlatSymbolRefAttr::get(result.merge.getSymNameAttr()));
+  op->setAttr("attn.range", FlatSymbolRefAttr::get(result.range.getSymNameAttr()));
+  return result;
+}

@@ -1,0 +1,330 @@
+//===- Hooks.cpp - hooks in the bodies of tile ops ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Scalar hooks (logits, mask, sink) are cloned whole into one tile.map or
+// tile.mask. Head-vector hooks are lifted: each vector of the hook is a tile
+// whose last dimension is the vector's; an expression of elementwise ops is one
+// tile.map, rope is slices, a map of two results, and a concat.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+#include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+//===----------------------------------------------------------------------===//
+// HookBody
+//===----------------------------------------------------------------------===//
+
+/// Whether the hook may go wrong at positions that do not exist: it reads memory by position, or divides.
+static bool needsClamp(HookOp hook) {
+  return hook.getBody()
+      .walk([](Operation *op) {
+        return isa<memref::LoadOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+HookBody::HookBody(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, SmallVectorImpl<MapInput> &inputs)
+    : kb(kb), hook(hook), frame(frame), clamp(needsClamp(hook)), firstInput(inputs.size()) {
+  hook.getBody().walk([&](Operation *op) {
+    auto kind = getCoordKind(op);
+    if (!kind || inputOf.count(static_cast<int>(*kind)))
+      return;
+    MapInput input;
+    if (*kind == CoordKind::KVPos) {
+      if (!frame.keys || !frame.keys->positions)
+        return;
+      input = {frame.keys->positions, SmallVector<int64_t>(frame.keyDims)};
+    } else {
+      if (!frame.rows || !frame.rows->get(*kind).reg)
+        return;
+      input = {frame.rows->get(*kind).reg, {frame.rowDim}};
+    }
+    inputOf[static_cast<int>(*kind)] = inputs.size();
+    inputs.push_back(input);
+  });
+}
+
+void HookBody::begin(OpBuilder &builder, Location location, ValueRange in, ValueRange idx) {
+  b = &builder;
+  loc = location;
+  inputs = in;
+  indices = idx;
+  mapping = kb.variantMap;
+  coordCache.clear();
+}
+
+Value HookBody::coord(CoordKind kind) {
+  Value &cached = coordCache[static_cast<int>(kind)];
+  if (cached)
+    return cached;
+  auto found = inputOf.find(static_cast<int>(kind));
+  if (found != inputOf.end())
+    return cached = inputs[found->second];
+  if (kind == CoordKind::KVPos) {
+    Value key = buildKey(*b, *loc, kb, frame, indices);
+    if (clamp) {
+      Value last = arith::SubIOp::create(*b, *loc, kb.item.kvLen, kb.index(1));
+      key = arith::MinSIOp::create(*b, *loc, key, last);
+    }
+    return cached = arith::AddIOp::create(*b, *loc, kb.item.kpos0, key);
+  }
+  if (!frame.rows) { // key side: the item's own values
+    const ItemFields &item = kb.item;
+    switch (kind) {
+    case CoordKind::Request:
+      return cached = item.request;
+    case CoordKind::QoLen:
+      return cached = item.qoLen;
+    case CoordKind::KVLen:
+      return cached = item.kvTotal;
+    default:
+      return cached = arith::DivUIOp::create(*b, *loc, item.head, kb.index(kb.spec.group));
+    }
+  }
+  const RowCoords::Source &source = frame.rows->get(kind);
+  if (source.uniform)
+    return cached = source.uniform;
+  Value row = indices[frame.rowDim];
+  if (clamp) {
+    Value last = arith::SubIOp::create(*b, *loc, kb.item.rows, kb.index(1));
+    row = arith::MinSIOp::create(*b, *loc, row, last);
+  }
+  return cached = arith::AddIOp::create(*b, *loc, source.base, row);
+}
+
+void HookBody::replaceCoords(Operation *op) {
+  // Coordinates inside the regions of a cloned op: their values were made in front of it.
+  SmallVector<Operation *> dead;
+  op->walk([&](Operation *inner) {
+    if (auto kind = getCoordKind(inner)) {
+      inner->getResult(0).replaceAllUsesWith(coordCache.lookup(static_cast<int>(*kind)));
+      dead.push_back(inner);
+    }
+  });
+  for (Operation *inner : dead)
+    inner->erase();
+}
+
+/// Clones `op` with what its regions need of coordinates in front of it.
+static void collectNestedCoords(Operation *op, llvm::function_ref<void(CoordKind)> found) {
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) {
+      if (auto kind = getCoordKind(inner))
+        found(*kind);
+    });
+}
+
+Value HookBody::clone(OpBuilder &builder, Location location, ValueRange in, ValueRange idx, Value x) {
+  begin(builder, location, in, idx);
+  if (x)
+    mapping.map(hook.getBody().getArgument(0), x);
+  for (Operation &op : hook.getBody().front().without_terminator()) {
+    if (auto kind = getCoordKind(&op)) {
+      mapping.map(op.getResult(0), coord(*kind));
+      continue;
+    }
+    collectNestedCoords(&op, [&](CoordKind kind) { coord(kind); });
+    replaceCoords(builder.clone(op, mapping));
+  }
+  return mapping.lookupOrDefault(hook.getYield().getValue());
+}
+
+Value HookBody::scalar(Value value) {
+  if (Value done = mapping.lookupOrNull(value))
+    return done;
+  Operation *op = value.getDefiningOp();
+  if (auto kind = getCoordKind(op)) {
+    Value made = coord(*kind);
+    mapping.map(value, made);
+    return made;
+  }
+  // Operands first, those used in regions too.
+  llvm::SetVector<Value> needed;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!isa<CoordType>(operand.getType()) && operand.getParentRegion() == &hook.getBody() &&
+          !isa<BlockArgument>(operand))
+        needed.insert(operand);
+  });
+  for (Value operand : needed)
+    scalar(operand);
+  collectNestedCoords(op, [&](CoordKind kind) { coord(kind); });
+  replaceCoords(b->clone(*op, mapping));
+  return mapping.lookup(value);
+}
+
+//===----------------------------------------------------------------------===//
+// Head-vector hooks
+//===----------------------------------------------------------------------===//
+
+namespace {
+class VectorLift {
+public:
+  VectorLift(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, Value x) : kb(kb), hook(hook), frame(frame) {
+    tiles[hook.getBody().getArgument(0)] = x;
+    auto shape = cast<tile::RegType>(x.getType()).getShape();
+    prefix.assign(shape.begin(), shape.end() - 1);
+  }
+
+  /// The vector `value` as a tile of type `element`.
+  FailureOr<Value> materialise(Value value, Type element);
+
+private:
+  FailureOr<Value> rope(RopeOp op, Type element);
+  LogicalResult prepare(Value value, llvm::SetVector<Value> &leaves);
+  Value scalarOf(HookBody &body, OpBuilder &b, Location loc, Value value, IRMapping &done);
+  tile::RegType type(int64_t extent, Type element) const {
+    SmallVector<int64_t> shape(prefix);
+    shape.push_back(extent);
+    return KernelBuilder::reg(shape, element);
+  }
+  Value slice(Value tile, int64_t offset, int64_t extent) {
+    SmallVector<int64_t> offsets(prefix.size(), 0);
+    offsets.push_back(offset);
+    Type element = cast<tile::RegType>(tile.getType()).getElementType();
+    return tile::SliceOp::create(kb.b, kb.loc, type(extent, element), tile, kb.b.getDenseI64ArrayAttr(offsets));
+  }
+
+  KernelBuilder &kb;
+  HookOp hook;
+  const CoordFrame &frame;
+  SmallVector<int64_t> prefix;
+  llvm::DenseMap<Value, Value> tiles; // vectors of the hook that are tiles already
+};
+} // namespace
+
+static int64_t extentOf(Value value) { return cast<VectorType>(value.getType()).getDimSize(0); }
+
+/// Makes tiles of what `value`'s expression cannot compute in a map body (rope), and collects the tiles it reads.
+LogicalResult VectorLift::prepare(Value value, llvm::SetVector<Value> &leaves) {
+  if (!isa<VectorType>(value.getType()))
+    return success();
+  if (tiles.count(value)) {
+    leaves.insert(value);
+    return success();
+  }
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &hook.getBody().front())
+    return success(); // a constant of the variant
+  if (auto ropeOp = dyn_cast<RopeOp>(op)) {
+    FailureOr<Value> tile = rope(ropeOp, kb.b.getF32Type());
+    if (failed(tile))
+      return failure();
+    tiles[value] = *tile;
+    leaves.insert(value);
+    return success();
+  }
+  auto constant = dyn_cast<arith::ConstantOp>(op);
+  bool splat = constant && isa<SplatElementsAttr>(constant.getValue());
+  if (!splat && !isa<vector::BroadcastOp>(op) && !OpTrait::hasElementwiseMappableTraits(op))
+    return op->emitOpError() << "cannot be lifted from head vectors to tiles; a head-vector hook is made of "
+                                "elementwise arith and math ops, vector.broadcast and attn.rope";
+  for (Value operand : op->getOperands())
+    if (failed(prepare(operand, leaves)))
+      return failure();
+  return success();
+}
+
+/// One element of the vector `value` in the map body that `body` has begun.
+Value VectorLift::scalarOf(HookBody &body, OpBuilder &b, Location loc, Value value, IRMapping &done) {
+  if (Value made = done.lookupOrNull(value))
+    return made;
+  if (!isa<VectorType>(value.getType()))
+    return body.scalar(value);
+  Operation *op = value.getDefiningOp();
+  Value made;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto splat = cast<SplatElementsAttr>(constant.getValue());
+    made = arith::ConstantOp::create(b, loc, cast<TypedAttr>(splat.getSplatValue<Attribute>()));
+  } else if (auto broadcast = dyn_cast<vector::BroadcastOp>(op)) {
+    made = scalarOf(body, b, loc, broadcast.getSource(), done);
+  } else {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(scalarOf(body, b, loc, operand, done));
+    OperationState state(op->getLoc(), op->getName(), operands, {getElementTypeOrSelf(value.getType())},
+                         op->getAttrs());
+    made = b.create(state)->getResult(0);
+  }
+  done.map(value, made);
+  return made;
+}
+
+FailureOr<Value> VectorLift::materialise(Value value, Type element) {
+  if (auto ropeOp = value.getDefiningOp<RopeOp>(); ropeOp && !tiles.count(value))
+    return rope(ropeOp, element);
+  llvm::SetVector<Value> leaves;
+  if (failed(prepare(value, leaves)))
+    return failure();
+  if (tiles.count(value))
+    return kb.convert(tiles[value], element);
+  SmallVector<MapInput> inputs;
+  for (Value leaf : leaves)
+    inputs.push_back({tiles[leaf], {}});
+  HookBody body(kb, hook, frame, inputs);
+  return kb.map(type(extentOf(value), element), inputs,
+                [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) {
+                  body.begin(b, loc, in, idx);
+                  IRMapping done;
+                  for (auto [leaf, arg] : llvm::zip(leaves, in))
+                    done.map(leaf, convertFloat(b, loc, arg, b.getF32Type()));
+                  return convertFloat(b, loc, scalarOf(body, b, loc, value, done), element);
+                },
+                /*at=*/true);
+}
+
+FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
+  RopeSpec spec = RopeSpec::get(op);
+  int64_t dim = extentOf(op.getResult()), half = spec.rotary / 2;
+  if (spec.interleaved)
+    return op.emitOpError() << "with interleaved pairs cannot be lifted to tiles yet; use half-split pairs (t, t + "
+                               "rotary / 2)";
+  if (half % 8 != 0)
+    return op.emitOpError() << "has rotary = " << spec.rotary
+                            << ", which cannot be lifted to tiles; expected a multiple of 16";
+  Value source = op.getValue();
+  Value x;
+  auto known = tiles.find(source);
+  if (known != tiles.end()) {
+    x = known->second;
+  } else {
+    FailureOr<Value> made = materialise(source, kb.b.getF32Type());
+    if (failed(made))
+      return failure();
+    x = *made;
+  }
+  SmallVector<MapInput> inputs = {{slice(x, 0, half), {}}, {slice(x, half, half), {}}};
+  HookBody body(kb, hook, frame, inputs);
+  int64_t lastDim = prefix.size();
+  auto rotated = kb.mapMany(
+      {type(half, element), type(half, element)}, inputs, /*at=*/true,
+      [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) {
+        body.begin(b, loc, in, idx);
+        Value position = body.scalar(op.getPosition());
+        auto [cosine, sine] = buildRopeAngle(b, loc, position, idx[lastDim], spec);
+        Value lower = convertFloat(b, loc, in[0], b.getF32Type()), upper = convertFloat(b, loc, in[1], b.getF32Type());
+        Value lc = arith::MulFOp::create(b, loc, lower, cosine), us = arith::MulFOp::create(b, loc, upper, sine);
+        Value uc = arith::MulFOp::create(b, loc, upper, cosine), ls = arith::MulFOp::create(b, loc, lower, sine);
+        Value r0 = arith::SubFOp::create(b, loc, lc, us), r1 = arith::AddFOp::create(b, loc, uc, ls);
+        return SmallVector<Value>{convertFloat(b, loc, r0, element), convertFloat(b, loc, r1, element)};
+      });
+  if (spec.rotary < dim)
+    rotated.push_back(kb.convert(slice(x, spec.rotary, dim - spec.rotary), element));
+  return Value(tile::ConcatOp::create(kb.b, kb.loc, type(dim, element), rotated, lastDim));
+}
+
+FailureOr<Value> attn::liftVectorHook(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, Value x, Type element) {
+  VectorLift lift(kb, hook, frame, x);
+  return lift.materialise(hook.getYield().getValue(), element);
+}
