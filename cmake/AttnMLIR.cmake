@@ -58,6 +58,21 @@ function(attn_tablegen td out)
   set(TABLEGEN_OUTPUT ${TABLEGEN_OUTPUT} PARENT_SCOPE)
 endfunction()
 
+# attn_add_doc(OUT FILE.td flags...): build/docs/OUT.md, part of the target attn-docs.
+function(attn_add_doc out td)
+  if(NOT TARGET attn-docs)
+    add_custom_target(attn-docs)
+  endif()
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  tablegen(MLIR ${out}.md ${ARGN})
+  set(doc ${PROJECT_BINARY_DIR}/docs/${out}.md)
+  add_custom_command(OUTPUT ${doc}
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_BINARY_DIR}/${out}.md ${doc}
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${out}.md)
+  add_custom_target(${out}Doc DEPENDS ${doc})
+  add_dependencies(attn-docs ${out}Doc)
+endfunction()
+
 # attn_add_dialect(Name dialect): <Name>Dialect/Types/Attrs/Enums/Ops declarations and definitions from <Name>Ops.td
 # (the umbrella file), in the current folder.
 function(attn_add_dialect name dialect)
@@ -74,6 +89,7 @@ function(attn_add_dialect name dialect)
   mlir_tablegen(${name}Enums.cpp.inc -gen-enum-defs)
   add_public_tablegen_target(Attn${name}IncGen)
   add_dependencies(AttnTableGen Attn${name}IncGen)
+  attn_add_doc(${name}Dialect ${name}Ops.td -gen-dialect-doc -dialect=${dialect})
 endfunction()
 
 # attn_add_passes(Name): Passes.h.inc from Passes.td in the current folder.
@@ -82,4 +98,5 @@ function(attn_add_passes name)
   mlir_tablegen(Passes.h.inc -gen-pass-decls -name=${name})
   add_public_tablegen_target(Attn${name}PassesIncGen)
   add_dependencies(AttnTableGen Attn${name}PassesIncGen)
+  attn_add_doc(${name}Passes Passes.td -gen-pass-doc)
 endfunction()

@@ -1,18 +1,18 @@
 // RUN: attn-opt %s | attn-opt
 
-// Every hook at once: rotary query and key (a part of the head only, pairs side by side), scaled values, soft-capped
+// Every hook at once: rotary query and key (a part of the head only), scaled values, soft-capped
 // logits with ALiBi, a window, a sink, and a gate on the output. Parameters of every kind.
 
 attn.variant @all_hooks(%cap: f32, %slopes: memref<8xf32>, %left: index, %sinks: memref<?xf32>,
                         %value_scale: memref<?xbf16>, %gate: memref<?x?xf32>) {
   attn.hook query (%x: vector<64xf32>, %at: !attn.coord) {
     %p = attn.q_pos %at
-    %y = attn.rope %x at %p {theta = 10000.0 : f64, rotary = 32 : i64, interleaved} : vector<64xf32>
+    %y = attn.rope %x at %p {theta = 10000.0 : f64, rotary = 32 : i64} : vector<64xf32>
     attn.yield %y : vector<64xf32>
   }
   attn.hook key (%x: vector<64xf32>, %at: !attn.coord) {
     %p = attn.kv_pos %at
-    %y = attn.rope %x at %p {theta = 10000.0 : f64, rotary = 32 : i64, interleaved} : vector<64xf32>
+    %y = attn.rope %x at %p {theta = 10000.0 : f64, rotary = 32 : i64} : vector<64xf32>
     attn.yield %y : vector<64xf32>
   }
   attn.hook value (%x: vector<64xf32>, %at: !attn.coord) {

@@ -15,6 +15,8 @@
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Host.h"
@@ -25,10 +27,12 @@ namespace attn {
 /// Our dialects and those that our pipelines meet.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect>();
+  mlir::attn::registerBufferizableOpInterfaceExternalModels(registry);
 }
 
 /// All passes and pipelines.
 inline void registerAllPasses() {
+  mlir::attn::registerAttnPasses();
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
   registerHostPipelines();

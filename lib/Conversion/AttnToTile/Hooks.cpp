@@ -182,6 +182,7 @@ public:
 
 private:
   FailureOr<Value> rope(RopeOp op, Type element);
+  Value interleaved(RopeOp op, const RopeSpec &spec, Value x, Type element);
   LogicalResult prepare(Value value, llvm::SetVector<Value> &leaves);
   Value scalarOf(HookBody &body, OpBuilder &b, Location loc, Value value, IRMapping &done);
   tile::RegType type(int64_t extent, Type element) const {
@@ -287,12 +288,10 @@ FailureOr<Value> VectorLift::materialise(Value value, Type element) {
 FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
   RopeSpec spec = RopeSpec::get(op);
   int64_t dim = extentOf(op.getResult()), half = spec.rotary / 2;
-  if (spec.interleaved)
-    return op.emitOpError() << "with interleaved pairs cannot be lifted to tiles yet; use half-split pairs (t, t + "
-                               "rotary / 2)";
-  if (half % 8 != 0)
-    return op.emitOpError() << "has rotary = " << spec.rotary
-                            << ", which cannot be lifted to tiles; expected a multiple of 16";
+  int64_t unit = spec.interleaved ? 8 : 16; // tiles are cut at multiples of 8
+  if (spec.rotary % unit != 0)
+    return op.emitOpError() << "has rotary = " << spec.rotary << ", which cannot be lifted to tiles; expected a multiple of "
+                            << unit;
   Value source = op.getValue();
   Value x;
   auto known = tiles.find(source);
@@ -304,9 +303,18 @@ FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
       return failure();
     x = *made;
   }
+  int64_t lastDim = prefix.size();
+  auto join = [&](SmallVector<Value> parts) -> Value {
+    if (spec.rotary < dim)
+      parts.push_back(kb.convert(slice(x, spec.rotary, dim - spec.rotary), element));
+    if (parts.size() == 1)
+      return parts[0];
+    return tile::ConcatOp::create(kb.b, kb.loc, type(dim, element), parts, lastDim);
+  };
+  if (spec.interleaved)
+    return join({interleaved(op, spec, spec.rotary < dim ? slice(x, 0, spec.rotary) : x, element)});
   SmallVector<MapInput> inputs = {{slice(x, 0, half), {}}, {slice(x, half, half), {}}};
   HookBody body(kb, hook, frame, inputs);
-  int64_t lastDim = prefix.size();
   auto rotated = kb.mapMany(
       {type(half, element), type(half, element)}, inputs, /*at=*/true,
       [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) {
@@ -319,9 +327,32 @@ FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
         Value r0 = arith::SubFOp::create(b, loc, lc, us), r1 = arith::AddFOp::create(b, loc, uc, ls);
         return SmallVector<Value>{convertFloat(b, loc, r0, element), convertFloat(b, loc, r1, element)};
       });
-  if (spec.rotary < dim)
-    rotated.push_back(kb.convert(slice(x, spec.rotary, dim - spec.rotary), element));
-  return Value(tile::ConcatOp::create(kb.b, kb.loc, type(dim, element), rotated, lastDim));
+  return join(rotated);
+}
+
+/// Pairs (2t, 2t + 1): x cos -+ partner sin, minus for the first of a pair.
+Value VectorLift::interleaved(RopeOp op, const RopeSpec &spec, Value x, Type element) {
+  Value partner = tile::SwapPairsOp::create(kb.b, kb.loc, x.getType(), x);
+  SmallVector<MapInput> inputs = {{x, {}}, {partner, {}}};
+  HookBody body(kb, hook, frame, inputs);
+  int64_t lastDim = prefix.size();
+  Value one = kb.index(1), zero = kb.index(0);
+  return kb.map(
+      type(spec.rotary, element), inputs,
+      [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
+        body.begin(b, loc, in, idx);
+        Value position = body.scalar(op.getPosition());
+        Value pair = arith::ShRUIOp::create(b, loc, idx[lastDim], one);
+        auto [cosine, sine] = buildRopeAngle(b, loc, position, pair, spec);
+        Value own = convertFloat(b, loc, in[0], b.getF32Type()), other = convertFloat(b, loc, in[1], b.getF32Type());
+        Value odd = arith::AndIOp::create(b, loc, idx[lastDim], one);
+        Value first = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, odd, zero);
+        Value negated = arith::NegFOp::create(b, loc, sine);
+        Value signedSine = arith::SelectOp::create(b, loc, first, negated, sine);
+        Value a = arith::MulFOp::create(b, loc, own, cosine), c = arith::MulFOp::create(b, loc, other, signedSine);
+        return convertFloat(b, loc, arith::AddFOp::create(b, loc, a, c), element);
+      },
+      /*at=*/true);
 }
 
 FailureOr<Value> attn::liftVectorHook(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, Value x, Type element) {

@@ -88,6 +88,7 @@ private:
   LogicalResult emitWhile(scf::WhileOp op);
   LogicalResult emitIf(scf::IfOp op);
   LogicalResult emitConcat(ConcatOp op);
+  LogicalResult emitSwapPairs(SwapPairsOp op);
   void propagateWant(Value value, Buffer *buffer, Block *block);
 
   //===--- Scratch.cpp: buffers and tile values ---===//

@@ -212,6 +212,7 @@ LogicalResult Emitter::emitStructural(Operation *op) {
       .Case([&](StoreOp o) { return emitStore(o); })
       .Case([&](DotOp o) { return emitDot(o); })
       .Case([&](ConcatOp o) { return emitConcat(o); })
+      .Case([&](SwapPairsOp o) { return emitSwapPairs(o); })
       .Case([&](SplatOp o) {
         TileRef tile;
         auto type = o.getResult().getType();
@@ -278,6 +279,33 @@ LogicalResult Emitter::emitConcat(ConcatOp op) {
     offset += source.shape[dim];
   }
   bind(op.getResult(), tile);
+  return success();
+}
+
+LogicalResult Emitter::emitSwapPairs(SwapPairsOp op) {
+  TileRef to = makeDestination(op.getResult(), op.getOperation(), [](Operation *, Value) { return false; });
+  const TileRef from = tiles.find(op.getSource())->second;
+  // Two lanes at a time at least: a pair never crosses a vector.
+  int64_t w = std::max<int64_t>(widthFor(to.shape.back()), 2);
+  SmallVector<int64_t> lanes;
+  for (int64_t i = 0; i < w; ++i)
+    lanes.push_back(i ^ 1);
+  SmallVector<Value> position;
+  std::function<void(size_t)> nest = [&](size_t dim) {
+    bool last = dim + 1 == to.shape.size();
+    loop(to.shape[dim], last ? w : 1, [&](Value at) {
+      position.push_back(at);
+      if (last) {
+        Value pairs = loadTile(from, position, w);
+        storeTile(vector::ShuffleOp::create(b, loc, pairs, pairs, lanes), to, position);
+      } else {
+        nest(dim + 1);
+      }
+      position.pop_back();
+    });
+  };
+  nest(0);
+  bind(op.getResult(), to);
   return success();
 }
 

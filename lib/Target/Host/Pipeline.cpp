@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "HostMath.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Target/Host.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -21,10 +21,12 @@
 
 using namespace mlir;
 
-void attn::buildHostLoweringPipeline(OpPassManager &pm) {
+void ::attn::buildHostLoweringPipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
-  pm.addPass(createHostMathPass());
+  mlir::attn::LegalizeMathPassOptions math;
+  math.target = mlir::attn::MathTarget::Host;
+  pm.addPass(mlir::attn::createLegalizeMathPass(math));
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
@@ -36,7 +38,7 @@ void attn::buildHostLoweringPipeline(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-void attn::buildHostPipeline(OpPassManager &pm, const tile::TileToCPUOptions &options) {
+void ::attn::buildHostPipeline(OpPassManager &pm, const tile::TileToCPUOptions &options) {
   tile::ConvertTileToCPUOptions passOptions;
   passOptions.width = options.width;
   passOptions.f16c = options.f16c;
@@ -52,7 +54,7 @@ struct HostOptions : PassPipelineOptions<HostOptions> {
 };
 } // namespace
 
-void attn::registerHostPipelines() {
+void ::attn::registerHostPipelines() {
   PassPipelineRegistration<HostOptions>("attn-host-pipeline", "level-L kernels to the LLVM dialect for the host",
                                         [](OpPassManager &pm, const HostOptions &options) {
                                           tile::TileToCPUOptions target = HostTarget::native().conversionOptions();

@@ -49,6 +49,14 @@ attn.variant @v() normalizer(none) {
 
 // -----
 
+// variant_c5
+// expected-error@+1 {{'param_names' must be one name per parameter, each different, got ["a", "a"] [variant_c5]}}
+"attn.variant"() <{sym_name = "v", normalizer = 0 : i32}> ({
+^bb0(%a: f32, %b: f32):
+}) {param_names = ["a", "a"]} : () -> ()
+
+// -----
+
 // syntax: normalizer
 // expected-error@+1 {{unknown normalizer 'l2', expected softmax or none}}
 attn.variant @v() normalizer(l2) {

@@ -521,3 +521,10 @@ func.func @f(%x: !tile.reg<16x16xf32>) {
   %0 = tile.convert_layout %x : !tile.reg<16x16xf32> -> !tile.reg<16x16xf32>
   return
 }
+
+// -----
+func.func @f(%x: !tile.reg<16x5xf32>) {
+  // expected-error @+1 {{swap_pairs_c1: has 5 elements in its last dimension, expected an even number}}
+  %0 = tile.swap_pairs %x : !tile.reg<16x5xf32>
+  return
+}

@@ -58,7 +58,9 @@ tile.kernel @logical(%q: !mq {tile.arg = "q"}, %k: !mk {tile.arg = "k"}, %pages:
       %h = tile.slice %pb [0, 64] : !p -> !tile.reg<128x64xbf16>
       // CHECK: tile.concat %{{.*}}, %{{.*}} dim 1 :
       %cc = tile.concat %h, %h dim 1 : !tile.reg<128x64xbf16>, !tile.reg<128x64xbf16> -> !p
-      %an = tile.dot %cc, %ks acc %s : (!p, !t) -> !s
+      // CHECK: tile.swap_pairs %{{.*}} : {{.*}}<128x128xbf16>
+      %sw = tile.swap_pairs %cc : !p
+      %an = tile.dot %sw, %ks acc %s : (!p, !t) -> !s
       scf.yield %mn : !r
     }
   }

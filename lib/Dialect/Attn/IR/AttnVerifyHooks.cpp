@@ -45,7 +45,27 @@ static LogicalResult verifyParam(VariantOp op, BlockArgument param) {
                           << type << " [variant_c1]";
 }
 
+/// c5: the ABI tells parameters apart by name.
+static LogicalResult verifyParamNames(VariantOp op) {
+  Attribute attr = op->getAttr("param_names");
+  if (!attr)
+    return success();
+  auto names = dyn_cast<ArrayAttr>(attr);
+  llvm::SmallDenseSet<StringRef> seen;
+  bool good = names && names.size() == op.getParams().size();
+  for (Attribute name : good ? names.getValue() : ArrayRef<Attribute>()) {
+    auto text = dyn_cast<StringAttr>(name);
+    good &= text && !text.getValue().empty() && seen.insert(text.getValue()).second;
+  }
+  if (good)
+    return success();
+  return op.emitOpError() << "'param_names' must be one name per parameter, each different, got " << attr
+                          << " [variant_c5]";
+}
+
 LogicalResult VariantOp::verifyRegions() {
+  if (failed(verifyParamNames(*this)))
+    return failure();
   for (BlockArgument param : getBody().getArguments())
     if (failed(verifyParam(*this, param)))
       return failure();

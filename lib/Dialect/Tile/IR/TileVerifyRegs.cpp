@@ -260,7 +260,7 @@ LogicalResult AwaitOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// slice, concat, convert_layout
+// slice, concat, swap_pairs, convert_layout
 //===----------------------------------------------------------------------===//
 
 LogicalResult SliceOp::verify() {
@@ -309,6 +309,14 @@ LogicalResult ConcatOp::verify() {
   if (total != result.getShape()[dim])
     return fail(*this, "concat_c5") << "has " << total << " elements along dimension " << dim << ", expected "
                                     << result.getShape()[dim];
+  return success();
+}
+
+LogicalResult SwapPairsOp::verify() {
+  auto type = cast<RegType>(getSource().getType());
+  if (type.getShape().back() % 2 != 0)
+    return fail(*this, "swap_pairs_c1") << "has " << type.getShape().back()
+                                        << " elements in its last dimension, expected an even number";
   return success();
 }
 

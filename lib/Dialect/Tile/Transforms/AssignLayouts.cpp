@@ -325,6 +325,7 @@ void Assigner::propagate(Operation *op) {
           same({reduce.getInit(), reduce.getResult()});
       })
       .Case<SliceOp>([&](SliceOp slice) { same({slice.getSource(), slice.getResult()}); })
+      .Case<SwapPairsOp>([&](SwapPairsOp swap) { same({swap.getSource(), swap.getResult()}); })
       .Case<ConcatOp>([&](ConcatOp concat) {
         SmallVector<Value> all(concat.getInputs());
         all.push_back(concat.getResult());
@@ -404,7 +405,7 @@ std::optional<Place> Assigner::demand(OpOperand &operand) {
       return placeOf(reduce.getResult());
     return std::nullopt; // the result follows the value
   }
-  if (isa<SliceOp, ConcatOp>(op))
+  if (isa<SliceOp, ConcatOp, SwapPairsOp>(op))
     return placeOf(op->getResult(0));
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return placeOf(loop.getRegionIterArg(i - loop.getNumControlOperands()));
@@ -469,7 +470,7 @@ void Assigner::markOperandsA() {
     if (Operation *def = value.getDefiningOp())
       around.push_back(def);
     for (Operation *op : around)
-      if (isa<SliceOp, ConcatOp>(op)) {
+      if (isa<SliceOp, ConcatOp, SwapPairsOp>(op)) {
         for (Value operand : op->getOperands())
           mark(operand);
         mark(op->getResult(0));

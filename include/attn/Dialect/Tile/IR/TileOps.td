@@ -342,6 +342,19 @@ def Tile_ConcatOp : Tile_Op<"concat", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_SwapPairsOp : Tile_Op<"swap_pairs", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "elements 2t and 2t + 1 of the last dimension trade places";
+  let description = [{
+    `%y = tile.swap_pairs %x : !t`, y[.., d] = x[.., d xor 1]. The partner of an
+    element in rotary embeddings with interleaved pairs. Mma and A layouts keep
+    pairs of columns in one thread, so it costs no exchange there.
+  }];
+  let arguments = (ins Tile_Reg:$source);
+  let results = (outs Tile_Reg:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
 def Tile_ConvertLayoutOp : Tile_Op<"convert_layout", [Pure]> {
   let summary = "the same tile in another layout (made by layout assignment only)";
   let arguments = (ins Tile_Reg:$source);

@@ -1,0 +1,37 @@
+//===- SelectConfig.h - chooses and checks kernel configs ------*- C++ -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One #attn.config per tile class, from shapes, format, hooks and target. The
+// cost model stands in SelectConfig.cpp and in docs/Configs.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_DIALECT_ATTN_TRANSFORMS_SELECTCONFIG_H
+#define ATTN_DIALECT_ATTN_TRANSFORMS_SELECTCONFIG_H
+
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Target/KnownTargets.h"
+
+namespace mlir::attn {
+
+/// What a kernel of that config needs for this op.
+struct ConfigNeeds {
+  int64_t sharedMemory = 0; // bytes of a CTA
+  int64_t registers = 0;    // of a thread, estimated
+};
+ConfigNeeds estimateNeeds(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
+
+/// Checks a config against the op and the machine; reports by how much it does not fit. `target` may be null: then
+/// only what holds on every machine is checked.
+LogicalResult verifyConfig(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo *target);
+
+/// The configs for an op on a machine, ascending in rows. Empty when none fits (a head dim too large).
+SmallVector<ConfigAttr> selectConfigs(AttentionOp op, const ::attn::TargetInfo &target);
+
+} // namespace mlir::attn
+
+#endif

@@ -1,0 +1,78 @@
+// RUN: attn-opt %s --split-input-file --attn-select-config --verify-diagnostics
+
+// Configs written by hand are kept, and refused when they do not fit, with the number that is missing.
+func.func @shared(%q: memref<?x4x128xf16>, %qo: memref<?xi32>, %k: memref<?x4x128xf16>, %ind: memref<?xi32>, %o: memref<?x4x128xf16>) {
+  // expected-error @below {{needs 164864 bytes of shared memory, sm_86 has 101376, 63488 too few; use fewer keys, stages or rows}}
+  attn.attention q(%q, %qo : memref<?x4x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x128xf16>, memref<?x4x128xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x128xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_86">, configs = [#attn.config<rows = 128, keys = 128, warps = 8>]}
+  return
+}
+
+// -----
+
+func.func @registers(%q: memref<?x4x256xf16>, %qo: memref<?xi32>, %k: memref<?x4x256xf16>, %ind: memref<?xi32>, %o: memref<?x4x256xf16>) {
+  // expected-error @below {{needs about 344 registers a thread, sm_80 has 255, 89 too few; use fewer keys or rows, or more warps}}
+  attn.attention q(%q, %qo : memref<?x4x256xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x256xf16>, memref<?x4x256xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x256xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 128, keys = 32, stages = 1, warps = 4>]}
+  return
+}
+
+// -----
+
+func.func @chip(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{target 'sm_12' is not known; expected one of host, sm_80}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>, target = #attn.target<"sm_12">}
+  return
+}
+
+// -----
+
+func.func @shape(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{rows and the keys of a group must be multiples of 16 on sm_80, got 16 and 8}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 16, keys = 32, groups = 4>]}
+  return
+}
+
+// -----
+
+func.func @warps(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{8 warps of 16 rows do not divide 64 rows}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 64, keys = 64, warps = 8>]}
+  return
+}
+
+// -----
+
+func.func @wgmma(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{sm_80 has no warpgroup products; use consumers = 0}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 64, keys = 64, consumers = 1>]}
+  return
+}
+
+// -----
+
+func.func @tma(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{sm_80 has no tensor copies; use load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 64, keys = 64, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @large(%q: memref<?x1x512xf16>, %qo: memref<?xi32>, %k: memref<?x1x512xf16>, %ind: memref<?xi32>, %o: memref<?x1x512xf16>) {
+  // expected-error @below {{no tile class fits head dims 512 and 512 on sm_80; write 'configs' by hand to see by how much}}
+  attn.attention q(%q, %qo : memref<?x1x512xf16>, memref<?xi32>) kv(%k, %k : memref<?x1x512xf16>, memref<?x1x512xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x1x512xf16>) {format = #attn.format<ragged>, target = #attn.target<"sm_80">}
+  return
+}
