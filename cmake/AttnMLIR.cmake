@@ -35,9 +35,10 @@ function(attn_add_library name)
   install(TARGETS ${name} EXPORT AttnMLIRTargets ARCHIVE DESTINATION lib)
 endfunction()
 
-# attn_add_tool(NAME [libraries...]): a tool from NAME.cpp in the current folder.
+# attn_add_tool(NAME [libraries...]): a tool from the .cpp files of the current folder.
 function(attn_add_tool name)
-  add_executable(${name} ${name}.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  add_executable(${name} ${sources})
   # The precompiled header is built with -fPIC; CMake would give an executable -fPIE.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)

@@ -10,9 +10,9 @@ using namespace mlir;
 
 int main() {
   DialectRegistry registry;
-  attn::registerCompilerDialects(registry);
+  ::attn::registerCompilerDialects(registry);
   MLIRContext context(registry);
-  context.loadDialect<attn::AttnDialect, func::FuncDialect>();
+  context.loadDialect<::attn::AttnDialect, func::FuncDialect>();
   OpBuilder builder(&context);
   Location loc = builder.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -35,9 +35,9 @@ int main() {
                             mlir::attn::LseBase::Natural, /*configs=*/ArrayAttr(), /*target=*/mlir::attn::TargetAttr());
   func::ReturnOp::create(builder, loc);
 
-  attn::CompileOptions options;
+  ::attn::CompileOptions options;
   options.target = "host";
-  auto result = attn::compile(*module, options);
+  auto result = ::attn::compile(*module, options);
   if (!result) {
     llvm::errs() << "embed: " << llvm::toString(result.takeError()) << '\n';
     return 1;

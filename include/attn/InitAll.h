@@ -14,11 +14,13 @@
 
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
+#include "attn/Conversion/TileToGPU/TileToGPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Pipelines/Pipelines.h"
 #include "attn/Target/Host.h"
 #include "mlir/IR/DialectRegistry.h"
 
@@ -35,8 +37,10 @@ inline void registerAllPasses() {
   mlir::attn::registerAttnPasses();
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
-  registerHostPipelines();
   mlir::attn::registerAttnToTilePasses();
+  mlir::tile::registerTileToGPUPasses();
+  registerHostPipelines();
+  registerPipelines();
 }
 
 } // namespace attn

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn-c/Compiler.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "attn/Compiler/Compiler.h"
 
 struct AttnCompileResult {
-  attn::CompileResult result;
+  ::attn::CompileResult result;
   std::string times;
 };
 
@@ -33,11 +34,11 @@ AttnCompilerStatus attnCompile(const char *ir, size_t irBytes, const AttnCompile
   if (!options || options->size != sizeof(AttnCompileOptions))
     return fail(ATTN_COMPILER_INVALID_ARGUMENT,
                 "options has an unknown size; set options.size to sizeof(AttnCompileOptions)");
-  attn::CompileOptions compileOptions;
+  ::attn::CompileOptions compileOptions;
   if (options->target)
     compileOptions.target = options->target;
   if (options->emit) {
-    auto kind = attn::parseEmit(options->emit);
+    auto kind = ::attn::parseEmit(options->emit);
     if (!kind)
       return fail(ATTN_COMPILER_INVALID_ARGUMENT, "unknown emit '" + std::string(options->emit) +
                                                       "'; expected tile, llvm, ptx, cubin, obj or bundle");
@@ -51,18 +52,18 @@ AttnCompilerStatus attnCompile(const char *ir, size_t irBytes, const AttnCompile
     compileOptions.cacheDir = options->cache_dir;
 
   mlir::DialectRegistry registry;
-  attn::registerCompilerDialects(registry);
+  ::attn::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   // The parser wants a terminating zero behind the text.
   std::string text(ir, irBytes);
-  auto module = attn::parseModule(text, "ir", context);
+  auto module = ::attn::parseModule(text, "ir", context);
   if (!module)
     return fail(ATTN_COMPILER_FAILED, llvm::toString(module.takeError()));
-  auto compiled = attn::compile(**module, compileOptions);
+  auto compiled = ::attn::compile(**module, compileOptions);
   if (!compiled)
     return fail(ATTN_COMPILER_FAILED, llvm::toString(compiled.takeError()));
   auto *handle = new AttnCompileResult{std::move(*compiled), {}};
-  for (const attn::StageTime &time : handle->result.times)
+  for (const ::attn::StageTime &time : handle->result.times)
     handle->times += llvm::formatv("{0}\t{1:f3}\n", time.stage, time.milliseconds);
   *result = handle;
   return ATTN_COMPILER_OK;

@@ -6,12 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Manifest.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "attn/Target/Bundle.h"
 
 using namespace mlir;
+
+namespace attn {
 namespace json = llvm::json;
 
-llvm::StringRef attn::getElementName(Type type) {
+llvm::StringRef getElementName(Type type) {
   return llvm::TypeSwitch<Type, llvm::StringRef>(type)
       .Case([](Float32Type) { return "f32"; })
       .Case([](BFloat16Type) { return "bf16"; })
@@ -44,7 +47,7 @@ static json::Array describeParams(mlir::attn::AttentionOp op, std::string &error
           name = cast<StringAttr>(names[i]).getValue();
     Type type = value.getType();
     if (auto shaped = dyn_cast<ShapedType>(type)) {
-      llvm::StringRef element = attn::getElementName(shaped.getElementType());
+      llvm::StringRef element = ::attn::getElementName(shaped.getElementType());
       if (element.empty())
         error = llvm::formatv("parameter {0} has element type {1}; expected f32, bf16, f16, i8, i32 or i64", i,
                               shaped.getElementType());
@@ -57,7 +60,7 @@ static json::Array describeParams(mlir::attn::AttentionOp op, std::string &error
   return params;
 }
 
-llvm::Expected<json::Object> attn::describeAttention(mlir::attn::AttentionOp op, llvm::StringRef target) {
+llvm::Expected<json::Object> describeAttention(mlir::attn::AttentionOp op, llvm::StringRef target) {
   auto elementOf = [](Value value) { return getElementName(cast<ShapedType>(value.getType()).getElementType()); };
   mlir::attn::VariantOp variant = op.lookupVariant();
   bool softmax = !variant || variant.getNormalizer() == mlir::attn::Normalizer::Softmax;
@@ -92,7 +95,7 @@ llvm::Expected<json::Object> attn::describeAttention(mlir::attn::AttentionOp op,
   return std::move(manifest);
 }
 
-llvm::Expected<json::Object> attn::describeKernel(llvm::StringRef symbol, mlir::attn::ConfigAttr config,
+llvm::Expected<json::Object> describeKernel(llvm::StringRef symbol, mlir::attn::ConfigAttr config,
                                                   Operation *lowered, int64_t blob, int64_t ctasPerSm) {
   auto words = lowered->getAttrOfType<ArrayAttr>("attn.words");
   if (!words)
@@ -116,3 +119,5 @@ llvm::Expected<json::Object> attn::describeKernel(llvm::StringRef symbol, mlir::
       {"maps", maps ? attributeToJson(maps) : json::Value(json::Array())},
   };
 }
+
+} // namespace attn

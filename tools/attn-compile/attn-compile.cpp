@@ -12,6 +12,7 @@
 
 #include "attn/Compiler/Cache.h"
 #include "attn/Compiler/Compiler.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -43,34 +44,34 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "compiles the attention op of an IR file\n");
 
-  attn::CompileOptions options;
+  ::attn::CompileOptions options;
   options.target = target;
   options.kernel = kernel;
   options.ptxas = ptxas;
-  auto kind = attn::parseEmit(emit);
+  auto kind = ::attn::parseEmit(emit);
   if (!kind)
     return fail("unknown --emit '" + emit + "'; expected tile, llvm, ptx, cubin, obj or bundle");
   options.emit = *kind;
   if (useCache)
-    options.cacheDir = attn::getDefaultCacheDir();
+    options.cacheDir = ::attn::getDefaultCacheDir();
 
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(input);
   if (!file)
     return fail("cannot read '" + input + "': " + file.getError().message());
 
   mlir::DialectRegistry registry;
-  attn::registerCompilerDialects(registry);
+  ::attn::registerCompilerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
-  auto module = attn::parseModule((*file)->getBuffer(), input, context);
+  auto module = ::attn::parseModule((*file)->getBuffer(), input, context);
   if (!module)
     return fail(llvm::toString(module.takeError()));
-  auto result = attn::compile(**module, options);
+  auto result = ::attn::compile(**module, options);
   if (!result)
     return fail(llvm::toString(result.takeError()));
 
   if (timing) {
     double total = 0;
-    for (const attn::StageTime &time : result->times) {
+    for (const ::attn::StageTime &time : result->times) {
       llvm::errs() << llvm::formatv("{0,-24} {1,9:f1} ms\n", time.stage, time.milliseconds);
       total += time.milliseconds;
     }

@@ -78,11 +78,12 @@ def duplicate_token(rng, tokens, corpus):
 
 def change_number(rng, tokens, corpus):
     places = words(tokens, NUMBER.match)
-    inside = [i for i, t in enumerate(tokens) if not NUMBER.match(t) and not t.startswith('"') and re.search(r"\d", t)]
+    inside = [i for i, t in enumerate(tokens) if re.match(r"[x\w]", t) and not NUMBER.match(t) and re.search(r"\d", t)]
     if inside and (not places or rng.random() < 0.3):  # the 16 of 4x16xf32 or of f16
         place = rng.choice(inside)
         digits = rng.choice(list(re.finditer(r"\d+", tokens[place])))
-        tokens[place] = tokens[place][: digits.start()] + rng.choice(NUMBERS) + tokens[place][digits.end() :]
+        new = rng.choice([number for number in NUMBERS if number.isdigit()])  # a sign or a point would not parse there
+        tokens[place] = tokens[place][: digits.start()] + new + tokens[place][digits.end() :]
     elif places:
         tokens[rng.choice(places)] = rng.choice(NUMBERS)
 
@@ -95,8 +96,9 @@ def change_type(rng, tokens, corpus):
     if places:
         place = rng.choice(places)
         token = tokens[place]
-        if token in SHAPED:
-            tokens[place] = rng.choice(SHAPED)
+        if token in SHAPED:  # everywhere: a mixture is refused by the parser
+            new = rng.choice(SHAPED)
+            tokens[:] = [new if other == token else other for other in tokens]
         else:
             found = element(token)
             tokens[place] = token[: found.start(1)] + rng.choice(TYPES)
@@ -115,7 +117,7 @@ def change_everywhere(rng, tokens, corpus):
     text = "".join(tokens)
     if rng.random() < 0.6:
         found = sorted(set(re.findall(r"(?<![\w.%#@])\d+(?=x|\b)|(?<=x)\d+(?=x)", text)))
-        new = rng.choice(["0", "1", "2", "3", "5", "7", "8", "16", "24", "32", "48", "64", "96", "128", "192", "256", "512", "1000", "65536", "-1"])
+        new = rng.choice(["0", "1", "2", "3", "5", "7", "8", "16", "24", "32", "48", "64", "96", "128", "192", "256", "512", "1000", "65536"])
     else:
         found = sorted(set(re.findall(r"(?<![\w%])(?:" + "|".join(TYPES) + r")\b|(?<=x)(?:" + "|".join(TYPES) + r")\b", text)))
         new = rng.choice(TYPES)
@@ -176,11 +178,32 @@ def edit_attribute(rng, tokens, corpus):
 
 
 def replace_word(rng, tokens, corpus):
-    places = words(tokens, lambda t: re.match(r"[%@#!^]?[A-Za-z_]", t))
+    """A value, symbol, alias or word becomes another one of its kind."""
+    places = words(tokens, lambda t: re.match(r"[%@#!^]?[A-Za-z_]|[%]\d", t))
     if len(places) > 1:
-        sigil = tokens[rng.choice(places)][0]
+        place = rng.choice(places)
+        sigil = tokens[place][0]
         same = [i for i in places if tokens[i][0] == sigil or sigil.isalpha() and tokens[i][0].isalpha()]
-        tokens[rng.choice(same)] = tokens[rng.choice(same)]
+        tokens[place] = tokens[rng.choice(same)]
+
+
+def replace_use(rng, tokens, corpus):
+    """An operand becomes a value that was defined before it: often of the same type."""
+    places = words(tokens, lambda t: t.startswith("%"))
+    if len(places) > 4:
+        use = rng.randrange(2, len(places))
+        tokens[places[use]] = tokens[places[rng.randrange(max(0, use - 8), use)]]
+
+
+def replace_operation(rng, tokens, corpus):
+    """An operation becomes another one of its dialect, from any seed."""
+    name = re.compile(r'"?[a-z]+\.[a-z_.]+"?$')
+    places = words(tokens, name.match)
+    if places:
+        place = rng.choice(places)
+        dialect = tokens[place].split(".")[0] + "."
+        others = sorted({t for t in tokens_of(rng.choice(corpus)) + tokens if name.match(t) and t.startswith(dialect)})
+        tokens[place] = rng.choice(others)
 
 
 def truncate(rng, tokens, corpus):
@@ -191,18 +214,19 @@ def odd_bytes(rng, tokens, corpus):
     tokens.insert(rng.randrange(len(tokens) + 1), rng.choice(["\0", "\u00e9", "\\", '"', "/*", "//", "%", "!attn.coord", "-" * 200]))
 
 
-MUTATIONS = [change_everywhere, change_everywhere, change_everywhere, change_everywhere, change_everywhere, swap_tokens, delete_tokens, duplicate_token, change_number, change_number, change_number, change_type, change_type,
-             change_shape, change_shape, duplicate_lines, delete_lines, delete_lines, move_lines, foreign_line, edit_attribute,
-             edit_attribute, replace_word, replace_word, replace_word, truncate, odd_bytes]
+# With their weights: most changes should still parse, else only the parser is tested.
+MUTATIONS = {change_everywhere: 8, change_number: 5, replace_operation: 5, replace_use: 5, delete_lines: 3, move_lines: 2,
+             duplicate_lines: 2, edit_attribute: 2, change_type: 2, change_shape: 2, replace_word: 2, swap_tokens: 1,
+             delete_tokens: 1, duplicate_token: 1, foreign_line: 1, truncate: 1, odd_bytes: 1}
 
 
 def mutate(corpus, seed, number):
-    """Input `number`: a seed with one to four mutations."""
+    """Input `number`: a seed with one to three mutations."""
     rng = random.Random(f"{seed}:{number}")
     tokens = tokens_of(rng.choice(corpus))
-    for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4])):
+    for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3])):
         if tokens:
-            rng.choice(MUTATIONS)(rng, tokens, corpus)
+            rng.choices(list(MUTATIONS), list(MUTATIONS.values()))[0](rng, tokens, corpus)
     return "".join(tokens)
 
 
@@ -223,6 +247,20 @@ def read_seeds(paths):
         text = re.sub(r"^\s*//(?! -----).*\n", "", text, flags=re.M)
         texts += [piece.strip("\n") + "\n" for piece in re.split(r"^// -----.*$", text, flags=re.M) if piece.strip()]
     return [text for text in texts if len(text) < 200_000]
+
+
+def generic_forms(tool, texts, timeout):
+    """The seeds that verify in generic syntax, where every attribute and type stands in the open."""
+    forms = []
+    for text in texts:
+        try:
+            done = subprocess.run([tool, "--mlir-print-op-generic", "-"], input=text.encode(), capture_output=True,
+                                  timeout=timeout, check=False)
+        except subprocess.TimeoutExpired:
+            continue
+        if done.returncode == 0 and len(done.stdout) < 200_000:
+            forms.append(done.stdout.decode(errors="replace"))
+    return forms
 
 
 def verdict(code, stderr, timed_out):
@@ -272,6 +310,7 @@ def main(argv=None):
     parser.add_argument("--args", action="append", default=[], help="arguments of the tool: one pipeline; may be repeated")
     parser.add_argument("--count", type=int, default=2000, help="inputs")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--generic", action="store_true", help="mutate the seeds' generic forms as well")
     parser.add_argument("--only", type=int, help="this input alone; prints it")
     parser.add_argument("--timeout", type=float, default=20, help="seconds for one input")
     parser.add_argument("--memory", type=int, default=0, help="MiB of address space, 0: no limit")
@@ -286,6 +325,8 @@ def main(argv=None):
         print(f"mutate.py: cannot run '{options.tool}'; build it or name it with --tool", file=sys.stderr)
         return 2
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if options.generic:
+        corpus += generic_forms(options.tool, corpus, options.timeout)
     pipelines = [shlex.split(args) for args in options.args] or [[]]
     numbers = range(options.count) if options.only is None else [options.only]
     if options.only is not None:

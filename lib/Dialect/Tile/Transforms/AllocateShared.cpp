@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Layout.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "attn/Target/KnownTargets.h"
@@ -20,40 +21,6 @@ namespace mlir::tile {
 using namespace mlir;
 using namespace mlir::tile;
 
-/// Rank-full layout at the bottom of slices and operands, and which of its dimensions are gone.
-static MmaAttr findRoot(Attribute layout, llvm::SmallBitVector &gone) {
-  if (auto slice = dyn_cast_or_null<SliceAttr>(layout)) {
-    MmaAttr root = findRoot(slice.getParent(), gone);
-    if (!root)
-      return {};
-    // `dim` counts the dimensions that the parent has left.
-    int64_t left = slice.getDim();
-    for (int64_t d = 0, e = gone.size(); d < e; ++d)
-      if (!gone[d] && left-- == 0) {
-        gone.set(d);
-        return root;
-      }
-    return {};
-  }
-  if (auto operand = dyn_cast_or_null<OperandAttr>(layout))
-    return findRoot(operand.getParent(), gone);
-  auto root = dyn_cast_or_null<MmaAttr>(layout);
-  if (root)
-    gone.resize(root.getWarps().size());
-  return root;
-}
-
-int64_t tile::getWarpsAlong(RegType type, int64_t dim) {
-  llvm::SmallBitVector gone;
-  MmaAttr root = findRoot(type.getLayout(), gone);
-  if (!root)
-    return 1;
-  for (int64_t d = 0, e = gone.size(); d < e; ++d)
-    if (!gone[d] && dim-- == 0)
-      return root.getWarps()[d];
-  return 1;
-}
-
 int64_t tile::getScratchBytes(Operation *op) {
   auto bytesOf = [](RegType type) {
     int64_t bits = type.getElementType().isIndex() ? 64 : type.getElementType().getIntOrFloatBitWidth();
@@ -62,9 +29,13 @@ int64_t tile::getScratchBytes(Operation *op) {
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     if (!reduce.getDim() || reduce.getScope() != ReduceScope::All)
       return 0;
-    // Each warp along the reduced dimension leaves its part of the result.
-    int64_t warps = getWarpsAlong(cast<RegType>(reduce.getValue().getType()), *reduce.getDim());
-    return warps > 1 ? warps * bytesOf(cast<RegType>(reduce.getResult().getType())) : 0;
+    // Each thread leaves its registers of the result when the dimension is spread over warps.
+    FailureOr<Fragment> value = Fragment::get(cast<RegType>(reduce.getValue().getType()));
+    FailureOr<Fragment> result = Fragment::get(cast<RegType>(reduce.getResult().getType()));
+    if (failed(value) || failed(result) || *reduce.getDim() >= cast<RegType>(reduce.getValue().getType()).getRank() ||
+        value->getLanePart(*reduce.getDim()).warpMul == 0)
+      return 0;
+    return value->getWarps() * result->getNumElements() * 32 * 4;
   }
   if (auto convert = dyn_cast<ConvertLayoutOp>(op))
     return bytesOf(cast<RegType>(convert.getSource().getType()));

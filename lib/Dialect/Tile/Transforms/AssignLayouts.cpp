@@ -57,7 +57,7 @@ private:
   void resolve(Operation *op);
   void markOperandsA();
   LogicalResult setTypes();
-  Attribute layoutOf(const Place &place, bool operandA, Type elementType);
+  Attribute layoutOf(const Place &place, bool isA);
   Attribute swizzleOf(SmemType type);
 
   KernelOp kernel;
@@ -478,13 +478,17 @@ void Assigner::markOperandsA() {
   }
 }
 
-Attribute Assigner::layoutOf(const Place &place, bool isA, Type elementType) {
+Attribute Assigner::layoutOf(const Place &place, bool isA) {
   MLIRContext *context = kernel.getContext();
+  int64_t full = mma.getWarps().size(), rank = place.dims.size();
+  // An operand that lacks the group dimension is shared by the groups.
+  if (isA && place.root == mma && rank >= 2 && place.dims.front() == full - rank && place.dims.back() == full - 1)
+    return OperandAttr::get(context, OperandKind::A, mma);
   Attribute layout = place.root;
-  for (int64_t d = mma.getWarps().size() - 1; d >= 0; --d)
+  for (int64_t d = full - 1; d >= 0; --d)
     if (!llvm::is_contained(place.dims, d))
       layout = SliceAttr::get(context, d, layout, /*partial=*/false);
-  return isA ? OperandAttr::get(context, OperandKind::A, layout) : layout;
+  return layout;
 }
 
 Attribute Assigner::swizzleOf(SmemType type) {
@@ -501,7 +505,7 @@ LogicalResult Assigner::setTypes() {
       auto it = places.find(value);
       if (it == places.end())
         return where->emitOpError() << "has a register tile that no layout reaches, expected one used by tile or scf ops only";
-      value.setType(reg.withLayout(layoutOf(it->second, operandA.count(value), reg.getElementType())));
+      value.setType(reg.withLayout(layoutOf(it->second, operandA.count(value))));
     } else if (auto smem = dyn_cast<SmemType>(value.getType())) {
       if (auto subview = value.getDefiningOp<SubviewOp>()) { // a part keeps the panels of the whole
         value.setType(smem.withLayout(cast<SmemType>(subview.getSource().getType()).getLayout()));

@@ -86,13 +86,16 @@ static void emitLoads(OpBuilder &builder, scf::ForOp loop, ArrayRef<Site *> site
   }
 }
 
-/// `if (iv < upper bound) { loads }`: the loop runs forward, so a step exists when its induction value is in range.
+/// `if (iv < upper bound) { load }` for each site: the loop runs forward, so a step exists when its induction value is
+/// in range. Each load has a guard of its own: behind a guard its cp.async group is counted whether it ran or not.
 static void emitGuardedLoads(OpBuilder &builder, scf::ForOp loop, ArrayRef<Site *> sites, Value iv) {
   Location loc = loop.getLoc();
   Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, iv, loop.getUpperBound());
-  auto guard = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
-  OpBuilder inner = guard.getThenBodyBuilder();
-  emitLoads(inner, loop, sites, iv);
+  for (Site *site : sites) {
+    auto guard = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
+    OpBuilder inner = guard.getThenBodyBuilder();
+    emitLoads(inner, loop, {site}, iv);
+  }
 }
 
 static Value stepsAfter(OpBuilder &builder, scf::ForOp loop, Value iv, int64_t steps) {

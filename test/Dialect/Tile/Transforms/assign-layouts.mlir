@@ -4,8 +4,8 @@
 // RUN: sed -e 's/128x128/128x96/g;s/64x128/64x96/g;s/x128xbf16/x96xbf16/g;s/x128xf32/x96xf32/g' %S/Inputs/prefill.mlir | attn-opt --tile-assign-layouts | FileCheck %s --check-prefix=D96
 // RUN: attn-opt %s --tile-assign-layouts | FileCheck %s
 
-// Key groups: one a warp. A rank-2 Q is shared by the groups, rows and results of group reductions are slices.
-// DECODE: tile.load {{.*}} -> !tile.reg<16x128xbf16, #tile.operand<a, parent = #tile.slice<dim = 0, parent = #tile.mma<warps = [4, 1, 1]>>>>
+// Key groups: one a warp. Q lacks the group dimension and is shared; rows and results of group reductions are slices.
+// DECODE: tile.load {{.*}} -> !tile.reg<16x128xbf16, #tile.operand<a, parent = #tile.mma<warps = [4, 1, 1]>>>
 // DECODE: tile.map () at {{.*}} -> !tile.reg<16xindex, #tile.slice<dim = 0, parent = #tile.slice<dim = 2, parent = #tile.mma<warps = [4, 1, 1]>>>>
 // DECODE: tile.load {{.*}} -> !tile.smem<4x32x128xbf16, #tile.swizzle<128, panel = 64>>
 // DECODE: tile.dot {{.*}} -> !tile.reg<4x16x32xf32, #tile.mma<warps = [4, 1, 1]>>

@@ -13,6 +13,7 @@
 // CHECK: scf.if %[[SOME]] {
 // CHECK: %[[K0:.*]] = tile.producer_acquire %[[KP]]
 // CHECK: tile.load_async %[[K:.*]][%[[LO]]] into %[[K0]] signal %[[KP]]
+// CHECK: scf.if %[[SOME]] {
 // CHECK: %[[V0:.*]] = tile.producer_acquire %[[VP]]
 // CHECK: tile.load_async %[[V:.*]][%[[LO]]] into %[[V0]] signal %[[VP]]
 // CHECK: }

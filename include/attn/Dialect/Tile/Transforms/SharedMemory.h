@@ -19,8 +19,6 @@ inline constexpr llvm::StringLiteral kSharedBytes = "tile.shared_bytes";
 
 /// Bytes of shared memory that `op` needs only while it runs.
 int64_t getScratchBytes(Operation *op);
-/// Warps side by side along dimension `dim` of a tile.
-int64_t getWarpsAlong(RegType type, int64_t dim);
 } // namespace mlir::tile
 
 #endif

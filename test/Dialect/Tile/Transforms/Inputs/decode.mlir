@@ -24,7 +24,8 @@ func.func private @range(%qpos0: index, %rows: index, %len: index, %clo: index, 
   %c3 = arith.constant 3 : index
   %c1 = arith.constant 1 : index
   %t = arith.addi %rows, %c3 : index
-  %tokens = arith.shrui %t, %c3 : index
+  %c2 = arith.constant 2 : index
+  %tokens = arith.shrui %t, %c2 : index
   %last = arith.addi %qpos0, %tokens : index
   %h0 = arith.minsi %chi, %last : index
   %h1 = arith.minsi %h0, %len : index

@@ -1,0 +1,26 @@
+//===- Pipelines.h - the arrows between the layers, by name -*- C++ -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef ATTN_PIPELINES_PIPELINES_H
+#define ATTN_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringRef.h"
+
+namespace attn {
+
+/// attn.attention to level-L kernels for the op's target.
+void buildFrontPipeline(mlir::OpPassManager &pm);
+
+/// Level-L kernels to a gpu.module of llvm and nvvm functions for `chip`. The chip is of the target table.
+void buildGpuPipeline(mlir::OpPassManager &pm, llvm::StringRef chip);
+
+/// `attn-front-pipeline`, `attn-gpu-pipeline{chip=…}`; the host's are in attn/Target/Host.h.
+void registerPipelines();
+
+} // namespace attn
+
+#endif

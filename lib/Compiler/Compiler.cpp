@@ -1,0 +1,451 @@
+//===- Compiler.cpp - the compiler as a library -*- C++ -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Compiler/Compiler.h"
+#include "attn/ABI/ABI.h"
+#include "attn/Compiler/Cache.h"
+#include "attn/Compiler/Manifest.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/InitAll.h"
+#include "attn/Pipelines/Pipelines.h"
+#include "attn/Target/Bundle.h"
+#include "attn/Target/Host.h"
+#include "attn/Target/KnownTargets.h"
+#include "attn/Target/NVPTX.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/SourceMgr.h"
+#include <chrono>
+
+using namespace mlir;
+
+namespace attn {
+namespace json = llvm::json;
+
+std::optional<::attn::Emit> parseEmit(llvm::StringRef name) {
+  return llvm::StringSwitch<std::optional<Emit>>(name)
+      .Case("tile", Emit::Tile)
+      .Case("llvm", Emit::LLVM)
+      .Case("ptx", Emit::PTX)
+      .Case("cubin", Emit::Cubin)
+      .Case("obj", Emit::Object)
+      .Case("bundle", Emit::Bundle)
+      .Default(std::nullopt);
+}
+
+void registerCompilerDialects(DialectRegistry &registry) {
+  registerAllDialects(registry);
+  registerHostTranslations(registry);
+  registerNVPTXTranslations(registry);
+}
+
+namespace {
+/// Collects diagnostics as "file:line:column: error: text" lines.
+class DiagnosticText {
+public:
+  explicit DiagnosticText(MLIRContext *context)
+      : handler(context, [this](Diagnostic &diagnostic) {
+          add(diagnostic);
+          return success();
+        }) {}
+  std::string take() {
+    if (text.empty())
+      text = "failed without a message";
+    else
+      text.pop_back();
+    return std::move(text);
+  }
+
+private:
+  void add(Diagnostic &diagnostic) {
+    llvm::raw_string_ostream os(text);
+    if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+      os << place.getFilename().getValue() << ':' << place.getLine() << ':' << place.getColumn() << ": ";
+    os << (diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error: "
+           : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning: "
+                                                                     : "note: ")
+       << diagnostic << '\n';
+    for (Diagnostic &note : diagnostic.getNotes())
+      add(note);
+  }
+  std::string text;
+  ScopedDiagnosticHandler handler;
+};
+
+/// Appends the time since its making to a list.
+class Stopwatch {
+public:
+  Stopwatch(std::vector<::attn::StageTime> &times, std::string stage)
+      : times(times), stage(std::move(stage)), start(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() {
+    std::chrono::duration<double, std::milli> span = std::chrono::steady_clock::now() - start;
+    times.push_back({stage, span.count()});
+  }
+
+private:
+  std::vector<::attn::StageTime> &times;
+  std::string stage;
+  std::chrono::steady_clock::time_point start;
+};
+} // namespace
+
+llvm::Expected<OwningOpRef<ModuleOp>> parseModule(llvm::StringRef text, llvm::StringRef name,
+                                                        MLIRContext &context) {
+  DiagnosticText diagnostics(&context);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text, name, /*RequiresNullTerminator=*/false),
+                             llvm::SMLoc());
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return llvm::createStringError(diagnostics.take());
+  return std::move(module);
+}
+
+llvm::Expected<mlir::attn::AttentionOp> findAttention(ModuleOp module) {
+  SmallVector<mlir::attn::AttentionOp> ops;
+  module.walk([&](mlir::attn::AttentionOp op) { ops.push_back(op); });
+  if (ops.empty())
+    return llvm::createStringError("the module has no attn.attention op; one is needed to compile");
+  if (ops.size() > 1)
+    return llvm::createStringError("the module has " + std::to_string(ops.size()) +
+                                   " attn.attention ops; compile one at a time");
+  return ops.front();
+}
+
+static llvm::Error runPipeline(ModuleOp module, std::vector<::attn::StageTime> &times, llvm::StringRef stage,
+                               llvm::function_ref<void(OpPassManager &)> build) {
+  Stopwatch watch(times, stage.str());
+  DiagnosticText diagnostics(module.getContext());
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  build(pm);
+  if (failed(pm.run(module)))
+    return llvm::createStringError(diagnostics.take());
+  return llvm::Error::success();
+}
+
+template <typename OpT> static std::string printOps(ModuleOp module, llvm::StringRef only) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OpPrintingFlags flags;
+  if (only.empty()) {
+    module->print(os, flags);
+    os << '\n';
+    return text;
+  }
+  module.walk([&](OpT op) {
+    if (op.getName() == only)
+      os << op << '\n';
+  });
+  return text;
+}
+
+namespace {
+/// One compilation.
+class Compilation {
+public:
+  Compilation(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target)
+      : module(module), options(options), target(target) {}
+
+  llvm::Error run(::attn::CompileResult &result) {
+    auto op = ::attn::findAttention(module);
+    if (!op)
+      return op.takeError();
+    (*op).setTargetAttr(mlir::attn::TargetAttr::get(module.getContext(), target.chip));
+    if (llvm::Error error = runPipeline(module, result.times, "attn to tile", ::attn::buildFrontPipeline))
+      return error;
+    auto lowered = ::attn::findAttention(module);
+    if (!lowered)
+      return lowered.takeError();
+    attention = *lowered;
+    if (llvm::Error error = collectKernels())
+      return error;
+    if (options.emit == ::attn::Emit::Tile) {
+      result.output = printOps<mlir::tile::KernelOp>(module, options.kernel);
+      return llvm::Error::success();
+    }
+    return target.isGpu() ? lowerGpu(result) : lowerHost(result);
+  }
+
+private:
+  struct Kernel {
+    std::string symbol;
+    mlir::attn::ConfigAttr config;
+    bool merge;
+  };
+
+  ModuleOp module;
+  const ::attn::CompileOptions &options;
+  const ::attn::TargetInfo &target;
+  mlir::attn::AttentionOp attention;
+  SmallVector<Kernel> kernels;
+
+  llvm::Error collectKernels() {
+    SymbolTable table(module);
+    auto add = [&](FlatSymbolRefAttr name, bool merge) -> llvm::Error {
+      auto kernel = table.lookup<mlir::tile::KernelOp>(name.getValue());
+      auto config = kernel ? kernel->getAttrOfType<mlir::attn::ConfigAttr>("config") : nullptr;
+      if (!config)
+        return llvm::createStringError("no kernel with a config for @" + name.getValue());
+      kernels.push_back({name.getValue().str(), config, merge});
+      return llvm::Error::success();
+    };
+    auto names = attention->getAttrOfType<ArrayAttr>("attn.kernels");
+    if (!names)
+      return llvm::createStringError("attn-to-tile left no list of kernels");
+    for (auto name : names.getAsRange<FlatSymbolRefAttr>())
+      if (llvm::Error error = add(name, false))
+        return error;
+    if (auto merge = attention->getAttrOfType<FlatSymbolRefAttr>("attn.merge"))
+      if (llvm::Error error = add(merge, true))
+        return error;
+    if (!options.kernel.empty() &&
+        llvm::none_of(kernels, [&](const Kernel &k) { return k.symbol == options.kernel; })) {
+      std::string all;
+      for (const Kernel &kernel : kernels)
+        all += (all.empty() ? "" : ", ") + kernel.symbol;
+      return llvm::createStringError("no kernel '" + options.kernel + "'; there are " + all);
+    }
+    return llvm::Error::success();
+  }
+
+  /// Kernels that were not asked for are not lowered.
+  void dropOthers() {
+    if (options.kernel.empty() || options.emit == ::attn::Emit::Bundle)
+      return;
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<mlir::tile::KernelOp>()))
+      if (kernel.getName() != options.kernel)
+        kernel.erase();
+  }
+
+  /// The functions around the kernels (the statement itself) do not take part in code generation.
+  void keepKernelsOnly() {
+    for (Operation &op : llvm::make_early_inc_range(module.getBody()->getOperations())) {
+      if (auto function = dyn_cast<func::FuncOp>(op))
+        if (function.getBody().empty() || !function->walk([](mlir::attn::AttentionOp) {
+                                                   return WalkResult::interrupt();
+                                                 }).wasInterrupted())
+          continue;
+      if (isa<func::FuncOp, mlir::attn::VariantOp>(op))
+        op.erase();
+    }
+  }
+
+  llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<::attn::BundleBlob> &blobs,
+                                         llvm::function_ref<Operation *(llvm::StringRef)> lookup,
+                                         llvm::function_ref<int64_t(llvm::StringRef, Operation *)> ctasPerSm) {
+    json::Array list;
+    for (const Kernel &kernel : kernels) {
+      Operation *lowered = lookup(kernel.symbol);
+      if (!lowered)
+        return llvm::createStringError("kernel '" + kernel.symbol + "' was not lowered");
+      auto entry = ::attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
+      if (!entry)
+        return entry.takeError();
+      if (kernel.merge)
+        manifest["merge"] = std::move(*entry);
+      else
+        list.push_back(std::move(*entry));
+    }
+    manifest["kernels"] = std::move(list);
+    return ::attn::writeBundle(std::move(manifest), blobs);
+  }
+
+  llvm::Expected<json::Object> makeManifest() {
+    auto manifest = ::attn::describeAttention(attention, target.chip);
+    if (!manifest)
+      return manifest.takeError();
+    auto range = attention->getAttrOfType<DictionaryAttr>("attn.range");
+    (*manifest)["range"] = range ? ::attn::attributeToJson(range) : json::Value(nullptr);
+    bool causal = false;
+    if (auto attr = attention->getAttrOfType<BoolAttr>("attn.causal_rows"))
+      causal = attr.getValue();
+    (*manifest)["causal_rows"] = causal;
+    return manifest;
+  }
+
+  llvm::Error lowerHost(::attn::CompileResult &result);
+  llvm::Error lowerGpu(::attn::CompileResult &result);
+};
+} // namespace
+
+llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
+  if (options.emit == ::attn::Emit::PTX || options.emit == ::attn::Emit::Cubin)
+    return llvm::createStringError("target 'host' has no PTX or cubin; use --emit=obj, llvm or bundle");
+  auto manifest = makeManifest();
+  if (!manifest)
+    return manifest.takeError();
+  dropOthers();
+  keepKernelsOnly();
+  ::attn::HostTarget host = ::attn::HostTarget::native();
+  if (llvm::Error error = runPipeline(module, result.times, "tile to llvm", [&](OpPassManager &pm) {
+        ::attn::buildHostPipeline(pm, host.conversionOptions());
+      }))
+    return error;
+  if (options.emit == ::attn::Emit::LLVM) {
+    auto text = ::attn::compileToLLVMText(module, host);
+    if (!text)
+      return text.takeError();
+    result.output = std::move(*text);
+    return llvm::Error::success();
+  }
+  std::string object;
+  {
+    Stopwatch watch(result.times, "llvm to object");
+    auto compiled = ::attn::compileToObject(module, host);
+    if (!compiled)
+      return compiled.takeError();
+    object = std::move(*compiled);
+  }
+  if (options.emit == ::attn::Emit::Object) {
+    result.output = std::move(object);
+    return llvm::Error::success();
+  }
+  Stopwatch watch(result.times, "link");
+  auto shared = ::attn::linkSharedObject(object);
+  if (!shared)
+    return shared.takeError();
+  SymbolTable table(module);
+  auto bundle = makeBundle(
+      std::move(*manifest), {{"so", std::move(*shared)}}, [&](llvm::StringRef name) { return table.lookup(name); },
+      [](llvm::StringRef, Operation *) { return 1; });
+  if (!bundle)
+    return bundle.takeError();
+  result.output = std::move(*bundle);
+  return llvm::Error::success();
+}
+
+/// CTAs that one multiprocessor holds at a time, from what a CTA takes.
+static int64_t residentCtas(const ::attn::TargetInfo &target, int64_t threads, int64_t registers, int64_t shared) {
+  int64_t ctas = std::min<int64_t>(target.threadsPerSm / std::max<int64_t>(threads, 1), 16);
+  ctas = std::min(ctas, target.sharedPerSm / (shared + 1024));
+  if (registers) // allocated in units of 8 registers a thread
+    ctas = std::min(ctas, target.registersPerSm / ((registers + 7) / 8 * 8 * threads));
+  return std::max<int64_t>(ctas, 1);
+}
+
+llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
+  if (options.emit == ::attn::Emit::Object)
+    return llvm::createStringError("target '" + target.chip + "' has no object file; use --emit=ptx, cubin or bundle");
+  auto manifest = makeManifest();
+  if (!manifest)
+    return manifest.takeError();
+  dropOthers();
+  keepKernelsOnly();
+  if (llvm::Error error = runPipeline(module, result.times, "tile to gpu", [&](OpPassManager &pm) {
+        ::attn::buildGpuPipeline(pm, target.chip);
+      }))
+    return error;
+  gpu::GPUModuleOp gpuModule;
+  for (auto op : module.getOps<gpu::GPUModuleOp>())
+    gpuModule = op;
+  if (!gpuModule)
+    return llvm::createStringError("the pipeline left no gpu.module");
+  if (options.emit == ::attn::Emit::LLVM) {
+    auto text = ::attn::emitLLVM(gpuModule, target);
+    if (!text)
+      return text.takeError();
+    result.output = std::move(*text);
+    return llvm::Error::success();
+  }
+  std::string ptx;
+  {
+    Stopwatch watch(result.times, "gpu to ptx");
+    auto text = ::attn::emitPtx(gpuModule, target);
+    if (!text)
+      return text.takeError();
+    ptx = std::move(*text);
+  }
+  if (options.emit == ::attn::Emit::PTX) {
+    result.output = std::move(ptx);
+    return llvm::Error::success();
+  }
+  ::attn::Assembly assembly;
+  bool haveCubin = options.emit == ::attn::Emit::Cubin || !options.allowPtx || !::attn::findPtxas(options.ptxas).empty();
+  if (haveCubin) {
+    Stopwatch watch(result.times, "ptx to cubin");
+    auto assembled = ::attn::assemble(ptx, target, options.ptxas);
+    if (!assembled)
+      return assembled.takeError();
+    if (llvm::Error error = ::attn::checkAssembly(*assembled))
+      return error;
+    assembly = std::move(*assembled);
+  }
+  if (options.emit == ::attn::Emit::Cubin) {
+    result.output = std::move(assembly.cubin);
+    return llvm::Error::success();
+  }
+  auto ctasPerSm = [&](llvm::StringRef name, Operation *lowered) -> int64_t {
+    int64_t registers = 0;
+    for (const ::attn::KernelReport &report : assembly.kernels)
+      if (report.name == name)
+        registers = report.registers;
+    auto number = [&](llvm::StringRef attr) {
+      auto value = lowered->getAttrOfType<IntegerAttr>(attr);
+      return value ? value.getInt() : int64_t(0);
+    };
+    return residentCtas(target, number("attn.threads"), registers, number("attn.smem"));
+  };
+  ::attn::BundleBlob blob = haveCubin ? ::attn::BundleBlob{"cubin", assembly.cubin} : ::attn::BundleBlob{"ptx", ptx};
+  SymbolTable table(gpuModule);
+  auto bundle = makeBundle(
+      std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
+  if (!bundle)
+    return bundle.takeError();
+  result.output = std::move(*bundle);
+  return llvm::Error::success();
+}
+
+/// All that decides what a bundle holds: the canonical IR (callees included), the options, the tools' versions.
+static std::string cacheKey(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << "attn-mlir 0.1.0 abi " << ATTN_ABI_VERSION << " llvm " << LLVM_VERSION_STRING << " target " << target.chip
+     << '\n';
+  if (target.isGpu()) {
+    std::string ptxas = ::attn::findPtxas(options.ptxas);
+    llvm::sys::fs::file_status status;
+    os << "ptxas " << ptxas;
+    if (!ptxas.empty() && !llvm::sys::fs::status(ptxas, status))
+      os << ' ' << status.getSize() << ' ' << status.getLastModificationTime().time_since_epoch().count();
+  } else {
+    ::attn::HostTarget host = ::attn::HostTarget::native();
+    os << host.triple << ' ' << host.cpu << ' ' << host.features << ' ' << host.optLevel;
+  }
+  os << '\n';
+  module->print(os, OpPrintingFlags().printGenericOpForm());
+  return key;
+}
+
+llvm::Expected<::attn::CompileResult> compile(ModuleOp module, const CompileOptions &options) {
+  const TargetInfo *target = findTarget(options.target);
+  if (!target)
+    return llvm::createStringError("unknown target '" + options.target + "'; expected one of " + knownTargetNames());
+  CompileResult result;
+  BundleCache cache(options.emit == Emit::Bundle ? options.cacheDir : std::string());
+  std::string key;
+  if (options.emit == Emit::Bundle && !options.cacheDir.empty()) {
+    Stopwatch watch(result.times, "cache");
+    key = cacheKey(module, options, *target);
+    if (auto entry = cache.lookup(key)) {
+      result.output = std::move(*entry);
+      result.fromCache = true;
+      return std::move(result);
+    }
+  }
+  OwningOpRef<ModuleOp> copy = module.clone();
+  if (llvm::Error error = Compilation(*copy, options, *target).run(result))
+    return std::move(error);
+  if (!key.empty())
+    if (llvm::Error error = cache.store(key, result.output))
+      return std::move(error);
+  return std::move(result);
+}
+
+} // namespace attn

@@ -1,0 +1,427 @@
+//===- EmitElementwise.cpp - map, mask, reduce, slice, concat, splat ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A thread computes its own elements; the body of a map or mask is written
+// once per element. Layouts of operands and results agree up to reduced
+// dimensions (layout assignment sees to it), so nothing moves between threads
+// except in reductions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+Value tile::pack16(Emitter &e, Value low, Value high, Type element) {
+  Type pair = VectorType::get({2}, element);
+  if (low.getType().isF32()) {
+    auto round = NVVM::FPRoundingModeAttr::get(e.context, NVVM::FPRoundingMode::RN);
+    Value v;
+    if (element.isBF16())
+      v = NVVM::ConvertF32x2ToBF16x2Op::create(e.b, e.loc, pair, high, low, Value(), round.getValue());
+    else
+      v = NVVM::ConvertF32x2ToF16x2Op::create(e.b, e.loc, pair, high, low, Value(), round.getValue());
+    return LLVM::BitcastOp::create(e.b, e.loc, e.i32, v);
+  }
+  Value v = LLVM::UndefOp::create(e.b, e.loc, pair);
+  v = LLVM::InsertElementOp::create(e.b, e.loc, v, low, e.c32(0));
+  v = LLVM::InsertElementOp::create(e.b, e.loc, v, high, e.c32(1));
+  return LLVM::BitcastOp::create(e.b, e.loc, e.i32, v);
+}
+
+std::pair<Value, Value> tile::unpack16(Emitter &e, Value packed, Type element) {
+  Value v = LLVM::BitcastOp::create(e.b, e.loc, VectorType::get({2}, element), packed);
+  return {LLVM::ExtractElementOp::create(e.b, e.loc, v, e.c32(0)), LLVM::ExtractElementOp::create(e.b, e.loc, v, e.c32(1))};
+}
+
+namespace {
+/// Reads elements of an operand as scalars; a packed register is taken apart once.
+struct Elements {
+  Elements(Emitter &e, Value value) : e(e), fragment(e.fragment(value.getType())), regs(e.reg(value)) {
+    element = cast<RegType>(value.getType()).getElementType();
+  }
+  Value get(int64_t i) {
+    if (fragment.getPack() == 1)
+      return regs[i];
+    auto &halves = open[i / 2];
+    if (!halves.first)
+      halves = unpack16(e, regs[i / 2], element);
+    return i % 2 ? halves.second : halves.first;
+  }
+  Emitter &e;
+  Fragment fragment;
+  Regs regs;
+  Type element;
+  DenseMap<int64_t, std::pair<Value, Value>> open;
+};
+} // namespace
+
+/// For each element of `result` the element of `input`, which spans `dims` of it.
+static LogicalResult alignOperand(Emitter &e, Operation *op, const Fragment &result, const Fragment &input,
+                                  ArrayRef<int64_t> dims, SmallVectorImpl<int64_t> &out) {
+  DenseMap<SmallVector<int64_t, 3>, int64_t> at;
+  for (int64_t i = 0, n = input.getNumElements(); i < n; ++i)
+    at[SmallVector<int64_t, 3>(input.getOffsets(i))] = i;
+  for (auto [i, d] : llvm::enumerate(dims))
+    if (!(result.getLanePart(d) == input.getLanePart(i)))
+      return op->emitError() << "has an operand whose layout disagrees with the result's in dimension " << d
+                             << ", expected tile.convert_layout before it";
+  for (int64_t i = 0, n = result.getNumElements(); i < n; ++i) {
+    SmallVector<int64_t, 3> key;
+    for (int64_t d : dims)
+      key.push_back(result.getOffsets(i)[d]);
+    auto found = at.find(key);
+    if (found == at.end())
+      return op->emitError() << "has an operand whose layout does not hold what the result's threads need";
+    out.push_back(found->second);
+  }
+  return success();
+}
+
+static void bindElement(Emitter &e, Value arg, Value v) {
+  if (arg.getType().isIndex())
+    e.indices[arg] = {v, 0};
+  else
+    e.scalars[arg] = v;
+}
+
+/// Conversions that only feed packed results: pairs are rounded at once.
+static llvm::DenseSet<Operation *> roundedByPacking(YieldOp yield) {
+  llvm::DenseSet<Operation *> skip;
+  for (Value v : yield.getOperands())
+    if (auto trunc = v.getDefiningOp<arith::TruncFOp>())
+      if (trunc.getIn().getType().isF32() && trunc->hasOneUse() && (trunc.getType().isBF16() || trunc.getType().isF16()))
+        skip.insert(trunc);
+  return skip;
+}
+
+static LogicalResult emitMap(Emitter &e, MapOp op) {
+  if (op.getNumResults() == 0)
+    return success();
+  const Fragment f = e.fragment(op.getResult(0).getType());
+  for (Value result : op.getResults()) {
+    const Fragment &g = e.fragment(result.getType());
+    bool same = g.getNumElements() == f.getNumElements();
+    for (int64_t i = 0; same && i < f.getNumElements(); ++i)
+      same = f.getOffsets(i) == g.getOffsets(i);
+    if (!same)
+      return op.emitError() << "has results of different layouts";
+  }
+  SmallVector<Elements, 0> inputs;
+  SmallVector<SmallVector<int64_t>> from(op.getInputs().size());
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    inputs.emplace_back(e, input);
+    if (failed(alignOperand(e, op, f, inputs[i].fragment, op.getInputDims(i), from[i])))
+      return failure();
+  }
+  YieldOp yield = op.getYield();
+  auto skip = roundedByPacking(yield);
+  Block &body = op.getBody().front();
+  SmallVector<Regs> results(op.getNumResults());
+  for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
+    for (auto [k, arg] : llvm::enumerate(op.getInputArgs()))
+      bindElement(e, arg, inputs[k].get(from[k][i]));
+    for (auto [d, arg] : llvm::enumerate(op.getIndexArgs()))
+      e.indices[arg] = e.coordinate(f, i, d);
+    for (Operation &inner : body) {
+      if (&inner == yield.getOperation() || skip.contains(&inner))
+        continue;
+      if (failed(e.emitOp(&inner)))
+        return failure();
+    }
+    for (auto [k, v] : llvm::enumerate(yield.getOperands())) {
+      Operation *def = v.getDefiningOp();
+      bool packed = e.fragment(op.getResult(k).getType()).getPack() == 2;
+      if (def && skip.contains(def)) {
+        Value wide = e.scalar(cast<arith::TruncFOp>(def).getIn());
+        results[k].push_back(packed ? wide : Value(LLVM::FPTruncOp::create(e.b, e.loc, v.getType(), wide)));
+      } else {
+        results[k].push_back(v.getType().isIndex() ? e.narrow(e.index(v)) : e.scalar(v));
+      }
+    }
+  }
+  for (auto [k, result] : llvm::enumerate(op.getResults())) {
+    if (e.fragment(result.getType()).getPack() == 1) {
+      e.regs[result] = results[k];
+      continue;
+    }
+    Regs packed;
+    for (size_t i = 0; i < results[k].size(); i += 2)
+      packed.push_back(pack16(e, results[k][i], results[k][i + 1], cast<RegType>(result.getType()).getElementType()));
+    e.regs[result] = packed;
+  }
+  return success();
+}
+
+static LogicalResult emitMask(Emitter &e, MaskOp op) {
+  const Fragment f = e.fragment(op.getResult().getType());
+  Elements value(e, op.getValue());
+  SmallVector<int64_t> same;
+  auto all = llvm::to_vector(llvm::seq<int64_t>(0, cast<RegType>(op.getValue().getType()).getRank()));
+  if (failed(alignOperand(e, op, f, value.fragment, all, same)))
+    return failure();
+  SmallVector<Elements, 0> inputs;
+  SmallVector<SmallVector<int64_t>> from(op.getInputs().size());
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    inputs.emplace_back(e, input);
+    if (failed(alignOperand(e, op, f, inputs[i].fragment, op.getInputDims(i), from[i])))
+      return failure();
+  }
+  // A copy that the back end cannot see through: else the comparisons of several masks are shared and their
+  // predicates, one per element, are kept in registers in between.
+  SmallVector<Value> lanes;
+  for (int64_t d = 0, n = all.size(); d < n; ++d) {
+    Value lane = e.lanePart(f.getLanePart(d));
+    lanes.push_back(lane ? e.ptx("mov.b32 $0, $1;", "=r,r", lane, e.i32)[0] : Value());
+  }
+  Type element = cast<RegType>(op.getResult().getType()).getElementType();
+  if (!isa<FloatType>(element))
+    return op.emitError() << "masks elements of type " << element << ", expected floats";
+  llvm::APFloat other = op.getZero() ? llvm::APFloat::getZero(cast<FloatType>(element).getFloatSemantics())
+                                     : llvm::APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), /*Negative=*/true);
+  Value dropped = LLVM::ConstantOp::create(e.b, e.loc, element, FloatAttr::get(element, other));
+  Block &body = op.getBody().front();
+  Regs out;
+  for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
+    for (auto [k, arg] : llvm::enumerate(op.getInputArgs()))
+      bindElement(e, arg, inputs[k].get(from[k][i]));
+    for (auto [d, arg] : llvm::enumerate(op.getIndexArgs()))
+      e.indices[arg] = {lanes[d], f.getOffsets(i)[d]};
+    if (failed(e.emitBlock(body)))
+      return failure();
+    out.push_back(e.select(e.scalar(op.getYield().getOperand(0)), value.get(same[i]), dropped));
+  }
+  if (f.getPack() == 2) {
+    Regs packed;
+    for (size_t i = 0; i < out.size(); i += 2)
+      packed.push_back(pack16(e, out[i], out[i + 1], element));
+    out = packed;
+  }
+  e.regs[op.getResult()] = out;
+  return success();
+}
+
+static Value combine(Emitter &e, ReduceKind kind, Value a, Value c) {
+  if (kind == ReduceKind::AddF)
+    return LLVM::FAddOp::create(e.b, e.loc, a, c);
+  return LLVM::MaxNumOp::create(e.b, e.loc, a, c); // NaN reaches the output through the exponentials
+}
+
+/// `chains` partial results, then a tree: short dependence chains without many registers.
+static Value combineAll(Emitter &e, ReduceKind kind, ArrayRef<Value> values, int64_t chains) {
+  SmallVector<Value> parts(chains);
+  for (auto [i, v] : llvm::enumerate(values)) {
+    Value &part = parts[i % chains];
+    part = part ? combine(e, kind, part, v) : v;
+  }
+  llvm::erase(parts, Value());
+  while (parts.size() > 1) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(i + 1 < parts.size() ? combine(e, kind, parts[i], parts[i + 1]) : parts[i]);
+    parts = next;
+  }
+  return parts[0];
+}
+
+/// Parts of the warps side by side meet in shared memory: every warp leaves its part, all read all.
+static LogicalResult reduceWarps(Emitter &e, ReduceOp op, const Fragment &f, const LanePart &part, Regs &values) {
+  auto offset = op->getAttrOfType<IntegerAttr>(kSharedOffset);
+  if (!offset)
+    return op.emitError() << "needs shared memory to combine warps, run tile-allocate-shared first";
+  int64_t warps = part.warpMod, n = values.size();
+  // One slot per (warp, register, lane); lanes with the same elements share theirs.
+  int64_t same = f.getSharedLaneMask(), slots = 32;
+  Value lane = e.group.lane;
+  if (same && llvm::isMask_64(same)) {
+    lane = e.shr(lane, llvm::countr_one(static_cast<uint64_t>(same)));
+    slots = 32 / (same + 1);
+  } else if (same && llvm::isMask_64(31 & ~same)) {
+    slots = 32 - same;
+    lane = e.bitAnd(lane, e.c32(slots - 1));
+  }
+  int64_t line = 4 * slots, have = getScratchBytes(op);
+  int64_t batch = std::min<int64_t>(n, have / (line * e.group.warps));
+  if (batch < 1)
+    return op.emitError() << "has " << have << " bytes of shared memory to combine " << e.group.warps
+                          << " warps, expected at least " << line * e.group.warps;
+  Value mine = e.add(e.mul(e.group.warp, e.c32(line * batch)), e.mul(lane, e.c32(4)));
+  // This warp's number without its part along the reduced dimension.
+  Value along = e.group.warp;
+  if (part.warpDiv > 1)
+    along = LLVM::UDivOp::create(e.b, e.loc, e.i32, along, e.c32(part.warpDiv));
+  along = LLVM::URemOp::create(e.b, e.loc, e.i32, along, e.c32(warps));
+  Value first = e.sub(e.group.warp, e.mul(along, e.c32(part.warpDiv)));
+  Value theirs = e.add(e.mul(first, e.c32(line * batch)), e.mul(lane, e.c32(4)));
+  for (int64_t start = 0; start < n; start += batch) {
+    int64_t count = std::min(batch, n - start);
+    e.sync();
+    for (int64_t i = 0; i < count; ++i)
+      LLVM::StoreOp::create(e.b, e.loc, values[start + i], e.smemPointer(mine, offset.getInt() + line * i), 4);
+    e.sync();
+    for (int64_t i = 0; i < count; ++i) {
+      SmallVector<Value> parts;
+      for (int64_t w = 0; w < warps; ++w)
+        parts.push_back(LLVM::LoadOp::create(e.b, e.loc, values[start + i].getType(),
+                                             e.smemPointer(theirs, offset.getInt() + line * (i + batch * w * part.warpDiv)), 4));
+      values[start + i] = combineAll(e, op.getKind(), parts, 1);
+    }
+  }
+  e.sync();
+  return success();
+}
+
+static LogicalResult emitReduce(Emitter &e, ReduceOp op) {
+  auto sourceType = cast<RegType>(op.getValue().getType());
+  const Fragment source = e.fragment(sourceType), result = e.fragment(op.getResult().getType());
+  if (!sourceType.getElementType().isF32())
+    return op.emitError() << "reduces elements of type " << sourceType.getElementType() << ", expected f32";
+  const Regs values = e.reg(op.getValue());
+  const Regs init = op.getInit() ? e.reg(op.getInit()) : Regs();
+  if (op.getInit() && init.size() != static_cast<size_t>(result.getNumRegisters()))
+    return op.emitError() << "has an initial value whose layout is not the result's";
+  int64_t chains = 2;
+  if (auto attr = op->getAttrOfType<IntegerAttr>("chains"))
+    chains = std::clamp<int64_t>(attr.getInt(), 1, 16);
+  bool maximum = op.getKind() == ReduceKind::MaximumF;
+
+  if (op.getScope() == ReduceScope::Lanes) {
+    Regs out;
+    int64_t mask = source.getSharedLaneMask();
+    for (Value v : values) {
+      for (int64_t bit = 1; bit < 32; bit *= 2)
+        if (mask & bit)
+          v = combine(e, op.getKind(), v, e.shuffleXor(v, bit));
+      out.push_back(v);
+    }
+    for (auto [i, v] : llvm::enumerate(init))
+      out[i] = combine(e, op.getKind(), v, out[i]);
+    e.regs[op.getResult()] = out;
+    return success();
+  }
+
+  if (!op.getDim())
+    return op.emitError() << "has no dimension to reduce";
+  int64_t dim = *op.getDim();
+  const LanePart part = source.getLanePart(dim);
+  SmallVector<SmallVector<Value>> terms(result.getNumElements());
+  DenseMap<SmallVector<int64_t, 3>, int64_t> at;
+  for (int64_t i = 0; i < result.getNumElements(); ++i)
+    at[SmallVector<int64_t, 3>(result.getOffsets(i))] = i;
+  for (int64_t i = 0; i < source.getNumElements(); ++i) {
+    SmallVector<int64_t, 3> key(source.getOffsets(i));
+    key.erase(key.begin() + dim);
+    auto found = at.find(key);
+    if (found == at.end())
+      return op.emitError() << "has a result whose layout is not a slice of the operand's";
+    terms[found->second].push_back(values[i]);
+  }
+  Regs out;
+  for (auto [i, list] : llvm::enumerate(terms)) {
+    if (list.empty())
+      return op.emitError() << "has a result whose layout is not a slice of the operand's";
+    Value v = combineAll(e, op.getKind(), list, chains);
+    bool early = !init.empty() && (maximum || op.getScope() == ReduceScope::Thread);
+    if (early)
+      v = combine(e, op.getKind(), init[i], v);
+    if (op.getScope() == ReduceScope::All && part.laneMul)
+      for (int64_t bit = part.laneDiv; bit < part.laneDiv * part.laneMod; bit *= 2)
+        v = combine(e, op.getKind(), v, e.shuffleXor(v, bit));
+    out.push_back(v);
+  }
+  if (op.getScope() == ReduceScope::All && part.warpMul && part.warpMod > 1)
+    if (failed(reduceWarps(e, op, result, part, out)))
+      return failure();
+  if (!init.empty() && !maximum && op.getScope() == ReduceScope::All)
+    for (auto [i, v] : llvm::enumerate(init))
+      out[i] = combine(e, op.getKind(), v, out[i]);
+  e.regs[op.getResult()] = out;
+  return success();
+}
+
+static LogicalResult emitSplat(Emitter &e, SplatOp op) {
+  const Fragment &f = e.fragment(op.getResult().getType());
+  Value v = op.getValue().getType().isIndex() ? e.narrow(e.index(op.getValue())) : e.scalar(op.getValue());
+  if (f.getPack() == 2)
+    v = pack16(e, v, v, op.getValue().getType());
+  e.regs[op.getResult()] = Regs(f.getNumRegisters(), v);
+  return success();
+}
+
+/// Register i of the result is register `from(i)` of a source; both hold whole pairs.
+static LogicalResult emitSlice(Emitter &e, SliceOp op) {
+  const Fragment source = e.fragment(op.getSource().getType()), result = e.fragment(op.getResult().getType());
+  const Regs values = e.reg(op.getSource());
+  Regs out;
+  for (int64_t i = 0; i < result.getNumElements(); i += result.getPack()) {
+    SmallVector<int64_t, 3> key(result.getOffsets(i));
+    for (auto [k, shift] : llvm::zip_equal(key, op.getOffsets()))
+      k += shift;
+    int64_t j = source.find(key);
+    if (j < 0 || source.getPack() != result.getPack() || j % source.getPack())
+      return op.emitError() << "cuts where threads change, expected offsets that are multiples of what the warps cover";
+    out.push_back(values[j / source.getPack()]);
+  }
+  e.regs[op.getResult()] = out;
+  return success();
+}
+
+static LogicalResult emitConcat(Emitter &e, ConcatOp op) {
+  const Fragment result = e.fragment(op.getResult().getType());
+  int64_t dim = op.getDim();
+  Regs out;
+  for (int64_t i = 0; i < result.getNumElements(); i += result.getPack()) {
+    SmallVector<int64_t, 3> key(result.getOffsets(i));
+    Value found;
+    for (Value input : op.getInputs()) {
+      auto type = cast<RegType>(input.getType());
+      if (key[dim] >= type.getShape()[dim]) {
+        key[dim] -= type.getShape()[dim];
+        continue;
+      }
+      const Fragment &f = e.fragment(type);
+      int64_t j = f.find(key);
+      if (j >= 0 && f.getPack() == result.getPack())
+        found = e.reg(input)[j / f.getPack()];
+      break;
+    }
+    if (!found)
+      return op.emitError() << "joins where threads change, expected extents that are multiples of what the warps cover";
+    out.push_back(found);
+  }
+  e.regs[op.getResult()] = out;
+  return success();
+}
+
+/// Layouts with the same registers (accumulator and A operand of 16-bit type) need no code.
+static LogicalResult emitConvert(Emitter &e, ConvertLayoutOp op) {
+  const Fragment source = e.fragment(op.getSource().getType()), result = e.fragment(op.getResult().getType());
+  bool same = source.getNumElements() == result.getNumElements() && source.getPack() == result.getPack();
+  auto type = cast<RegType>(op.getSource().getType());
+  for (int64_t d = 0; same && d < type.getRank(); ++d)
+    same = source.getLanePart(d) == result.getLanePart(d);
+  for (int64_t i = 0; same && i < source.getNumElements(); ++i)
+    same = source.getOffsets(i) == result.getOffsets(i);
+  if (!same)
+    return op.emitError() << "from " << op.getSource().getType() << " to " << op.getResult().getType()
+                          << " moves elements between threads, which has no code yet";
+  Regs copy = e.reg(op.getSource());
+  e.regs[op.getResult()] = copy;
+  return success();
+}
+
+void tile::populateElementwise(Emitter &e) {
+  e.on<MapOp>(emitMap);
+  e.on<MaskOp>(emitMask);
+  e.on<ReduceOp>(emitReduce);
+  e.on<SplatOp>(emitSplat);
+  e.on<SliceOp>(emitSlice);
+  e.on<ConcatOp>(emitConcat);
+  e.on<ConvertLayoutOp>(emitConvert);
+}

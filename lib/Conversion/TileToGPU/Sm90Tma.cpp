@@ -1,0 +1,278 @@
+//===- Sm90Tma.cpp - tensor copies and their maps ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A dense tile is one box: {panel, rows, panels, head}; with GQA packing the
+// rows split into {heads of the group, tokens}. A paged tile is a box per page
+// and panel, issued by the lanes, each reading its own entry of the page table.
+// Rows past the end of a tensor read as zeros, rows past the end of a request
+// are the next request's: tail legalisation zeroes them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+static std::string elementName(Type type) {
+  if (type.isBF16())
+    return "bf16";
+  if (type.isF16())
+    return "f16";
+  if (type.isF32())
+    return "f32";
+  if (isa<Float8E4M3FNType>(type))
+    return "e4m3";
+  if (isa<Float8E5M2Type>(type))
+    return "e5m2";
+  return "";
+}
+
+namespace {
+/// Collects a tensor map record (ABI.h, MAP).
+struct MapBuilder {
+  Emitter &e;
+  Value source;
+  MemRefType type;
+  int64_t bytes;
+  SmallVector<Attribute> dims;
+  SmallVector<int64_t> strides;
+  int64_t offset = 0;
+
+  MapBuilder(Emitter &e, Value source) : e(e), source(source), type(cast<MemRefType>(source.getType())) {
+    bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+    (void)type.getStridesAndOffset(strides, offset);
+  }
+  void fixed(int64_t extent, std::optional<int64_t> strideBytes) {
+    NamedAttrList list;
+    list.append("extent", e.b.getI64IntegerAttr(extent));
+    if (strideBytes)
+      list.append("stride", e.b.getI64IntegerAttr(*strideBytes));
+    dims.push_back(list.getDictionary(e.context));
+  }
+  void dimension(int64_t dim) {
+    NamedAttrList list;
+    list.append("extent", type.isDynamicDim(dim)
+                              ? Attribute(e.b.getDictionaryAttr({e.b.getNamedAttr("size", e.b.getI64IntegerAttr(dim))}))
+                              : Attribute(e.b.getI64IntegerAttr(type.getDimSize(dim))));
+    // Strides stay symbolic when the type leaves them open; fixed ones are bytes.
+    list.append("stride", ShapedType::isDynamic(strides[dim])
+                              ? Attribute(e.b.getDictionaryAttr({e.b.getNamedAttr("stride", e.b.getI64IntegerAttr(dim))}))
+                              : Attribute(e.b.getI64IntegerAttr(strides[dim] * bytes)));
+    dims.push_back(list.getDictionary(e.context));
+  }
+  Value finish(ArrayRef<int64_t> box, int64_t swizzle) {
+    NamedAttrList list;
+    list.append("operand", e.b.getStringAttr(e.role(source)));
+    list.append("element", e.b.getStringAttr(elementName(type.getElementType())));
+    list.append("dims", e.b.getArrayAttr(dims));
+    SmallVector<Attribute> boxes;
+    for (int64_t extent : box)
+      boxes.push_back(e.b.getI64IntegerAttr(extent));
+    list.append("box", e.b.getArrayAttr(boxes));
+    list.append("swizzle", e.b.getI64IntegerAttr(swizzle));
+    list.append("promotion", e.b.getI64IntegerAttr(256));
+    return e.tensorMap(list.getDictionary(e.context));
+  }
+};
+
+/// A box: its map and where it starts.
+struct Box {
+  Value map;
+  SmallVector<Value> coordinates;
+};
+} // namespace
+
+static FailureOr<SmemShape> checkSlot(Operation *op, const Smem &slot, ViewType view, MemRefType source) {
+  if (slot.type != slot.whole || slot.type.getRank() != 2 || view.getRank() != 2)
+    return op->emitOpError() << "copies " << view << " and " << slot.type << ", expected whole stages of rank 2";
+  if (slot.type.getElementType() != view.getElementType() || slot.type.getShape()[1] != view.getShape()[1])
+    return op->emitOpError() << "copies between " << view << " and " << slot.type << ", expected the same rows";
+  if (elementName(view.getElementType()).empty())
+    return op->emitOpError() << "copies elements of type " << view.getElementType() << ", which no tensor map has";
+  FailureOr<SmemShape> shape = SmemShape::get(slot.whole, [&]() { return op->emitOpError(); });
+  if (failed(shape))
+    return failure();
+  if (!slot.type.getLayout())
+    return op->emitOpError() << "copies to a stage without #tile.swizzle";
+  if (shape->rows > 256)
+    return op->emitOpError() << "copies " << shape->rows << " rows in a box, expected at most 256";
+  return shape;
+}
+
+/// The box of a dense view that starts at `row`.
+static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Index row, const SmemShape &shape, int64_t swizzle) {
+  View v = view;
+  ViewType type = v.op.getResult().getType();
+  auto source = cast<MemRefType>(view.source.getType());
+  if (source.getRank() != 3 || view.offsets.size() != 2)
+    return op->emitOpError() << "copies from " << source << ", expected a buffer of tokens, heads and vectors with two offsets";
+  MapBuilder map(e, view.source);
+  int64_t panels = shape.columns / shape.panelColumns;
+  Box box;
+  Value zero = e.c32(0);
+  map.fixed(shape.panelColumns, std::nullopt);
+  if (type.isPacked()) {
+    int64_t pack = type.getPack();
+    if (shape.rows % pack)
+      return op->emitOpError() << "copies " << shape.rows << " rows of groups of " << pack << ", expected a multiple";
+    map.dimension(1);
+    map.dimension(0);
+    map.fixed(panels, shape.panelColumns * map.bytes);
+    if (!row.isConstant() || row.offset % pack)
+      return op->emitOpError() << "copies packed rows from a row that is not a constant multiple of " << pack;
+    box.coordinates = {zero, e.narrow(view.offsets[1]), e.narrow(e.addIndex(view.offsets[0], {Value(), row.offset / pack})), zero};
+    box.map = map.finish({shape.panelColumns, pack, shape.rows / pack, panels}, swizzle);
+    return box;
+  }
+  map.dimension(0);
+  map.fixed(panels, shape.panelColumns * map.bytes);
+  map.dimension(1);
+  box.coordinates = {zero, e.narrow(e.addIndex(view.offsets[0], row)), zero, e.narrow(view.offsets[1])};
+  box.map = map.finish({shape.panelColumns, shape.rows, panels, 1}, swizzle);
+  return box;
+}
+
+static void copyIn(Emitter &e, Value destination, const Box &box, Value barrier) {
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(e.b, e.loc, destination, box.map, box.coordinates, barrier, ValueRange(),
+                                                         Value(), Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true,
+                                                         NVVM::CTAGroupKindAttr(), Value());
+}
+static void expectBytes(Emitter &e, Value barrier, int64_t bytes, Value predicate) {
+  if (predicate) {
+    NVVM::InlinePtxOp::create(e.b, e.loc, TypeRange(), ValueRange{barrier, e.c32(bytes)}, ValueRange(),
+                              e.b.getStringAttr("mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1;"), predicate);
+    return;
+  }
+  NVVM::MBarrierArriveExpectTxOp::create(e.b, e.loc, Type(), barrier, e.c32(bytes), NVVM::MemScopeKind::CTA, false, Value());
+}
+
+static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, const Smem &slot, const SmemShape &shape,
+                               int64_t swizzle) {
+  View v = view;
+  int64_t page = v.op.getResult().getType().getPage();
+  auto source = cast<MemRefType>(view.source.getType());
+  if (source.getRank() != 4 || view.offsets.size() != 1)
+    return op.emitOpError() << "copies pages from " << source << ", expected pages, rows, heads and vectors with one offset";
+  if (page < shape.rows ? shape.rows % page : page % shape.rows)
+    return op.emitOpError() << "copies " << shape.rows << " rows in pages of " << page << ", expected one to divide the other";
+  int64_t rows = std::min(page, shape.rows);
+  if (rows * shape.rowBytes % (swizzle ? 8 * swizzle : 128) && shape.rows != rows && shape.chunkMask)
+    return op.emitOpError() << "copies pages of " << page << " rows into a stage whose swizzle repeats every 8 rows; gather instead";
+  int64_t panels = shape.columns / shape.panelColumns, boxes = shape.rows / rows * panels;
+  MapBuilder map(e, view.source);
+  map.fixed(shape.columns, std::nullopt);
+  map.dimension(1);
+  map.dimension(2);
+  map.dimension(0);
+  Value tensor = map.finish({shape.panelColumns, rows, 1, 1}, swizzle);
+  Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
+  expectBytes(e, barrier, slot.type.getBytes(), e.group.laneIsZero);
+  NVVM::SyncWarpOp::create(e.b, e.loc, e.c32(-1));
+  Index row = e.index(op.getRow());
+  Type entry = cast<MemRefType>(view.pages.getType()).getElementType();
+  for (int64_t first = 0; first < boxes; first += 32) {
+    // Box `lane + first`: panels are innermost, so that neighbours read the same table entry.
+    Value number = e.add(e.group.lane, e.c32(first));
+    Block *mine = e.newBlock(), *join = e.newBlock();
+    if (boxes - first < 32)
+      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, number, e.c32(boxes)), mine, ValueRange(), join, ValueRange());
+    else
+      LLVM::BrOp::create(e.b, e.loc, ValueRange(), mine);
+    e.enter(mine);
+    Value panel = panels == 1 ? e.c32(0) : Value(LLVM::URemOp::create(e.b, e.loc, number, e.c32(panels)));
+    Value piece = panels == 1 ? number : Value(LLVM::UDivOp::create(e.b, e.loc, number, e.c32(panels)));
+    Index at = e.addIndex(row, {e.mul(piece, e.c32(rows)), 0});
+    Value position = e.narrow(at);
+    Value pageNumber = LLVM::UDivOp::create(e.b, e.loc, position, e.c32(page));
+    Value inside = LLVM::URemOp::create(e.b, e.loc, position, e.c32(page));
+    // Boxes past the end read outside the tensor, that is zeros, and never outside the table.
+    Value none = e.c32(-1), number32 = none;
+    Value exists = rowExists(e, view, at);
+    Block *look = e.newBlock(), *copy = e.newBlock({e.i32});
+    if (exists)
+      LLVM::CondBrOp::create(e.b, e.loc, exists, look, ValueRange(), copy, ValueRange(number32));
+    else
+      LLVM::BrOp::create(e.b, e.loc, ValueRange(), look);
+    e.enter(look);
+    Value where = LLVM::GEPOp::create(e.b, e.loc, e.global, entry, e.pointer(view.pages),
+                                      ArrayRef<LLVM::GEPArg>{e.widen(e.addIndex(view.first, {pageNumber, 0}))});
+    auto load = LLVM::LoadOp::create(e.b, e.loc, entry, where, entry.getIntOrFloatBitWidth() / 8);
+    load.setInvariant(true);
+    Value found = load;
+    if (entry.isInteger(64))
+      found = LLVM::TruncOp::create(e.b, e.loc, e.i32, found);
+    LLVM::BrOp::create(e.b, e.loc, ValueRange(found), copy);
+    e.enter(copy);
+    Box box;
+    box.map = tensor;
+    box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]), copy->getArgument(0)};
+    Value offset = e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(rows * shape.rowBytes))));
+    copyIn(e, e.smemPointer(offset, slot.base), box, barrier);
+    LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
+    e.enter(join);
+  }
+  NVVM::SyncWarpOp::create(e.b, e.loc, e.c32(-1));
+  return success();
+}
+
+static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp op) {
+  const View view = e.views.find(op.getView())->second;
+  const Smem slot = e.smems.find(op.getSlot())->second;
+  auto source = cast<MemRefType>(view.source.getType());
+  FailureOr<SmemShape> shape = checkSlot(op, slot, op.getView().getType(), source);
+  if (failed(shape))
+    return failure();
+  if (e.group.warps != 1)
+    return op.emitOpError() << "is run by " << e.group.warps << " warps, tensor copies are issued by one";
+  int64_t swizzle = cast<SwizzleAttr>(slot.type.getLayout()).getBytes();
+  if (op.getView().getType().isPaged())
+    return emitPaged(e, op, view, slot, *shape, swizzle);
+  FailureOr<Box> box = denseBox(e, op, view, e.index(op.getRow()), *shape, swizzle);
+  if (failed(box))
+    return failure();
+  Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
+  Value destination = e.smemPointer(e.smemOffset(slot), slot.base);
+  if (e.group.single) {
+    expectBytes(e, barrier, slot.type.getBytes(), Value());
+    copyIn(e, destination, *box, barrier);
+    return success();
+  }
+  expectBytes(e, barrier, slot.type.getBytes(), e.group.laneIsZero);
+  Block *issue = e.newBlock(), *join = e.newBlock();
+  LLVM::CondBrOp::create(e.b, e.loc, e.group.laneIsZero, issue, ValueRange(), join, ValueRange());
+  e.enter(issue);
+  copyIn(e, destination, *box, barrier);
+  LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
+  e.enter(join);
+  return success();
+}
+
+static LogicalResult emitStoreAsync(Emitter &e, StoreAsyncOp op) {
+  const View view = e.views.find(op.getView())->second;
+  const Smem slot = e.smems.find(op.getSlot())->second;
+  FailureOr<SmemShape> shape = checkSlot(op, slot, op.getView().getType(), cast<MemRefType>(view.source.getType()));
+  if (failed(shape))
+    return failure();
+  if (op.getView().getType().isPaged() || !e.group.single)
+    return op.emitOpError() << "has code in roles of one warp and to dense views only";
+  FailureOr<Box> box = denseBox(e, op, view, e.index(op.getRow()), *shape, cast<SwizzleAttr>(slot.type.getLayout()).getBytes());
+  if (failed(box))
+    return failure();
+  Value source = e.smemPointer(e.smemOffset(slot), slot.base);
+  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(e.b, e.loc, box->map, source, box->coordinates, Value(), NVVM::TMAStoreMode::TILE,
+                                                     Value());
+  NVVM::CpAsyncBulkCommitGroupOp::create(e.b, e.loc);
+  // The stage has been read when the release that follows takes effect.
+  NVVM::CpAsyncBulkWaitGroupOp::create(e.b, e.loc, 0, e.b.getUnitAttr());
+  return success();
+}
+
+void tile::populateSm90Tma(Emitter &e) {
+  e.on<LoadAsyncOp>(emitLoadAsync);
+  e.on<StoreAsyncOp>(emitStoreAsync);
+}

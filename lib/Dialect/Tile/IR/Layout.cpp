@@ -1,0 +1,176 @@
+//===- Layout.cpp - which thread holds which element ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/Tile/IR/Layout.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+Attribute tile::getRootLayout(Attribute layout, SmallVectorImpl<int64_t> &kept) {
+  SmallVector<int64_t> dropped; // innermost slice first
+  while (auto slice = dyn_cast_or_null<SliceAttr>(layout)) {
+    dropped.push_back(slice.getDim());
+    layout = slice.getParent();
+  }
+  Attribute root = layout;
+  if (auto operand = dyn_cast_or_null<OperandAttr>(root))
+    root = operand.getParent();
+  int64_t rank = 2;
+  if (auto mma = dyn_cast_or_null<MmaAttr>(root))
+    rank = mma.getWarps().size();
+  kept.clear();
+  for (int64_t d = 0; d < rank; ++d)
+    kept.push_back(d);
+  for (int64_t dim : llvm::reverse(dropped))
+    if (dim >= 0 && dim < static_cast<int64_t>(kept.size()))
+      kept.erase(kept.begin() + dim);
+  return layout;
+}
+
+FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic()> emitError) {
+  auto fail = [&](const Twine &why) -> LogicalResult {
+    if (emitError)
+      emitError() << "tile " << type << " " << why;
+    return failure();
+  };
+  if (!type.getLayout())
+    return fail("has no layout, run tile-assign-layouts first");
+  SmallVector<int64_t> kept;
+  Attribute layout = getRootLayout(type.getLayout(), kept);
+  auto operand = dyn_cast<OperandAttr>(layout);
+  auto mma = dyn_cast<MmaAttr>(operand ? operand.getParent() : layout);
+  if (!mma || mma.getWarps().size() < 2 || mma.getWarps().size() > 3)
+    return fail("has a layout that is not built from #tile.mma of two or three dimensions");
+  ArrayRef<int64_t> grid = mma.getWarps();
+  int64_t full = grid.size(), rowWarps = grid[full - 2], groupWarps = full == 3 ? grid[0] : 1;
+  if (rowWarps < 1 || groupWarps < 1 || grid[full - 1] != 1)
+    return fail("has a layout whose last number of warps is not 1");
+  // An operand tile may lack the batch dimension of its product: then it is shared by the groups.
+  if (operand && type.getRank() == full - 1 && kept.size() == static_cast<size_t>(full))
+    kept.erase(kept.begin());
+  if (static_cast<int64_t>(kept.size()) != type.getRank())
+    return fail("has a layout of rank " + Twine(kept.size()));
+
+  // Extent of every full dimension; dropped ones count once.
+  bool isB = operand && operand.getKind() != OperandKind::A, transposed = operand && operand.getKind() == OperandKind::BT;
+  SmallVector<int64_t> unit(full, groupWarps), extent(full);
+  int64_t rowUnit = 16 * rowWarps;
+  unit[full - 2] = isB ? (transposed ? 8 : 16) : rowUnit;
+  unit[full - 1] = isB ? (transposed ? 16 : 8) : (operand ? 16 : 8);
+  for (int64_t d = 0; d < full; ++d)
+    extent[d] = unit[d];
+  for (auto [i, d] : llvm::enumerate(kept)) {
+    extent[d] = type.getShape()[i];
+    if (extent[d] % unit[d])
+      return fail("has extent " + Twine(extent[d]) + " in dimension " + Twine(i) + ", expected a multiple of " +
+                  Twine(unit[d]));
+  }
+
+  Fragment result;
+  result.warps = rowWarps * groupWarps;
+  SmallVector<LanePart, 3> lanes(full);
+  LanePart quad{4, 8, 1, 1, 1, 0}, pair{1, 4, 2, 1, 1, 0};
+  if (full == 3)
+    lanes[0] = {1, 1, 0, rowWarps, groupWarps, groupWarps > 1 ? 1 : 0};
+  if (isB) {
+    lanes[full - 2] = transposed ? quad : pair;
+    lanes[full - 1] = transposed ? pair : quad;
+  } else {
+    lanes[full - 2] = quad;
+    lanes[full - 2].warpMod = rowWarps;
+    lanes[full - 2].warpMul = rowWarps > 1 ? 16 : 0;
+    lanes[full - 1] = pair;
+  }
+  for (int64_t d : kept)
+    result.lanes.push_back(lanes[d]);
+
+  // All constants of the full tile in register order; slices keep the first of equal ones.
+  llvm::DenseSet<SmallVector<int64_t, 3>> seen;
+  auto add = [&](int64_t g, int64_t row, int64_t column) {
+    SmallVector<int64_t, 3> all, some;
+    if (full == 3)
+      all.push_back(g);
+    all.push_back(row);
+    all.push_back(column);
+    for (int64_t d : kept)
+      some.push_back(all[d]);
+    if (seen.insert(some).second)
+      result.offsets.push_back(some);
+  };
+  int64_t groups = full == 3 ? extent[0] : 1;
+  for (int64_t g = 0; g < groups; g += groupWarps) {
+    if (isB) {
+      int64_t ks = transposed ? extent[full - 1] : extent[full - 2], ns = transposed ? extent[full - 2] : extent[full - 1];
+      for (int64_t k = 0; k < ks; k += 16)
+        for (int64_t n = 0; n < ns; n += 8)
+          for (int64_t i = 0; i < 4; ++i) {
+            int64_t kk = k + 8 * (i / 2) + i % 2;
+            transposed ? add(g, n, kk) : add(g, kk, n);
+          }
+      continue;
+    }
+    for (int64_t row = 0; row < extent[full - 2]; row += rowUnit)
+      for (int64_t column = 0; column < extent[full - 1]; column += 8)
+        for (int64_t i = 0; i < 4; ++i)
+          add(g, row + 8 * (i / 2), column + i % 2);
+  }
+
+  // Neighbours along the contraction (or column) pair up in a register.
+  bool sliced = isa<SliceAttr>(type.getLayout());
+  Type element = type.getElementType();
+  unsigned bits = element.isIndex() ? 32 : element.getIntOrFloatBitWidth();
+  if (bits == 8 && !sliced)
+    return fail("has 8-bit elements, which have no register layout yet; convert them to 16 bits when they are loaded");
+  if (operand && bits != 16)
+    return fail("is an operand of a matrix product with " + Twine(bits) + "-bit elements, expected 16-bit ones");
+  result.pack = bits == 16 && !sliced ? 2 : 1;
+  return result;
+}
+
+int64_t Fragment::getSharedLaneMask() const {
+  int64_t mask = 0;
+  for (int64_t bit = 1; bit < 32; bit *= 2) {
+    bool moves = llvm::any_of(lanes, [&](const LanePart &part) {
+      return part.laneMul && (bit / part.laneDiv) % part.laneMod != 0;
+    });
+    if (!moves)
+      mask |= bit;
+  }
+  return mask;
+}
+
+int64_t Fragment::find(ArrayRef<int64_t> constants) const {
+  for (auto [i, offset] : llvm::enumerate(offsets))
+    if (ArrayRef<int64_t>(offset) == constants)
+      return i;
+  return -1;
+}
+
+FailureOr<SmemShape> SmemShape::get(SmemType type, function_ref<InFlightDiagnostic()> emitError) {
+  SmemShape s;
+  ArrayRef<int64_t> shape = type.getShape();
+  s.columns = shape.back();
+  s.rows = shape.size() > 1 ? shape[shape.size() - 2] : 1;
+  s.elementBytes = type.getElementType().getIntOrFloatBitWidth() / 8;
+  s.panelColumns = s.columns;
+  s.chunkMask = s.rowShift = 0;
+  if (auto swizzle = dyn_cast_or_null<SwizzleAttr>(type.getLayout())) {
+    int64_t bytes = swizzle.getBytes();
+    if ((bytes != 128 && bytes != 64 && bytes != 32) || swizzle.getPanel() * s.elementBytes != bytes ||
+        s.columns % swizzle.getPanel()) {
+      if (emitError)
+        emitError() << "shared memory " << type << " does not divide into panels of " << bytes << " bytes";
+      return failure();
+    }
+    s.panelColumns = swizzle.getPanel();
+    s.chunkMask = bytes / 16 - 1;
+    s.rowShift = bytes == 128 ? 0 : bytes == 64 ? 1 : 2;
+  }
+  s.rowBytes = s.panelColumns * s.elementBytes;
+  s.panelBytes = s.rows * s.rowBytes;
+  return s;
+}
