@@ -5,20 +5,20 @@
 
 // RUN: attn-opt %attn_src_root/examples/variants/all_hooks.mlir --attn-select-config=target=sm_80 --attn-to-tile | FileCheck %s
 
-// Query hook: in registers for 16 rows; rotary on the first 32 elements, interleaved.
+// Query hook: in registers for 16 rows; rotary on the first 32 elements, the rest joined on.
 // CHECK-LABEL: tile.kernel @all_hooks_r16(
 // CHECK-SAME: f32 {tile.arg = "scale"}, %{{.*}}: f32 {tile.arg = "param:cap"}, %{{.*}}: memref<8xf32> {tile.arg = "param:slopes"}
 // CHECK-SAME: index {tile.arg = "param:left"}, %{{.*}}: memref<?xf32> {tile.arg = "param:sinks"}
 // The range of a causal window, token by token.
 // CHECK: scf.for
 // CHECK: scf.yield
-// CHECK: %[[QX:.*]] = tile.slice %{{.*}} [0, 0]
-// CHECK: %[[QP:.*]] = tile.swap_pairs %[[QX]]
-// CHECK: tile.concat %{{.*}}, %{{.*}} dim 1 : {{.*}}16x64xbf16
+// CHECK: tile.slice %{{.*}} [0, 0]
+// CHECK: tile.slice %{{.*}} [0, 16]
+// CHECK: tile.slice %{{.*}} [0, 32]
+// CHECK: tile.concat %{{.*}}, %{{.*}}, %{{.*}} dim 1 : {{.*}}16x64xbf16
 // CHECK: scf.for
 // Key hook on registers, value hook with rows past the end zeroed.
 // CHECK: tile.local_load
-// CHECK: tile.swap_pairs
 // CHECK: tile.concat
 // CHECK: tile.local_load
 // CHECK: arith.cmpi slt
