@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/alibi.json --device=cpu --check
 
 // ALiBi: slope[head] * (key position - query position) is added to the logit. `first_head` is the first global head
 // of this rank under tensor parallelism: slopes belong to global heads.

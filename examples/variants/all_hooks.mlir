@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/all_hooks.json --device=cpu --check
 
 // Every hook at once: rotary query and key (a part of the head only), scaled values, soft-capped
 // logits with ALiBi, a window, a sink, and a gate on the output. Parameters of every kind.

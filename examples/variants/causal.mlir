@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/causal.json --device=cpu --check
 
 // Plain causal attention over pages: a key is visible to the queries at its position and behind it.
 // Bottom-right aligned: q_pos counts the keys that were there before (row + kv_len - qo_len).

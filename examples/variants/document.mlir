@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/document.json --device=cpu --check
 
 // Packed documents: a query sees the keys of its own document, causally. doc[offset[request] + position] is the
 // number of the document of a token. A query before the first key (more queries than keys) sees nothing.

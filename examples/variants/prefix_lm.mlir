@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/prefix_lm.json --device=cpu --check
 
 // Prefix-LM: the first prefix[request] keys are visible to all rows, the rest is causal.
 

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/rope.json --device=cpu --check
 
 // Rotary embedding fused into attention: the cache holds keys as they were projected, and both sides rotate when
 // they are read (Llama 3.1: its frequency scaling). So keys can move to other positions without being rewritten.

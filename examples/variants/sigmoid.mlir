@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/sigmoid.json --device=cpu --check
 
 // Sigmoid attention: each weight is 1 / (1 + exp(-(x + bias))) on its own, nothing is normalised. Masked keys add
 // nothing; there is no lse.

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/sink_window.json --device=cpu --check
 
 // A learned sink logit per head (it takes a share of the softmax and gives no value) and a causal window.
 

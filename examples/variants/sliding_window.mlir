@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/sliding_window.json --device=cpu --check
 
 // A window of `left` keys behind the query and `right` ahead of it, -1 for no limit on that side.
 

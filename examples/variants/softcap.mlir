@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/softcap.json --device=cpu --check
 
 // Soft-capped logits (Gemma 2): cap * tanh(x / cap), before the mask. The author asks for the fast hyperbolic
 // tangent with `afn`; without the flag the accurate expansion is used (docs/Spec.md has both errors).

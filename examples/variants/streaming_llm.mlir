@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/streaming_llm.json --device=cpu --check
 
 // StreamingLLM: the first `sinks` keys and a window of `window` keys stay visible, and positions are those in the
 // rolling cache, not in the text: the window keeps its distances, the sinks stand right before it. Keys are stored

@@ -1,4 +1,5 @@
 // RUN: attn-opt %s | attn-opt
+// RUN: attn-run %s --batch=%S/Inputs/tree_mask.json --device=cpu --check
 
 // A tree of draft tokens (speculative decoding): one bit for each query and key, rows of kv_len bits one after
 // another, little bit order, every request starts on a byte of its own at offset[request].

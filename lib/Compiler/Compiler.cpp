@@ -227,17 +227,15 @@ private:
         kernel.erase();
   }
 
-  /// The functions around the kernels (the statement itself) do not take part in code generation.
+  /// The statement itself, and functions that no kernel calls, do not take part in code generation.
   void keepKernelsOnly() {
-    for (Operation &op : llvm::make_early_inc_range(module.getBody()->getOperations())) {
-      if (auto function = dyn_cast<func::FuncOp>(op))
-        if (function.getBody().empty() || !function->walk([](mlir::attn::AttentionOp) {
-                                                   return WalkResult::interrupt();
-                                                 }).wasInterrupted())
-          continue;
-      if (isa<func::FuncOp, mlir::attn::VariantOp>(op))
+    llvm::SmallPtrSet<Operation *, 4> called;
+    SymbolTable table(module);
+    for (auto kernel : module.getOps<mlir::tile::KernelOp>())
+      kernel.walk([&](func::CallOp call) { called.insert(table.lookup(call.getCallee())); });
+    for (Operation &op : llvm::make_early_inc_range(module.getBody()->getOperations()))
+      if (isa<func::FuncOp, mlir::attn::VariantOp>(op) && !called.contains(&op))
         op.erase();
-    }
   }
 
   llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<::attn::BundleBlob> &blobs,
@@ -266,8 +264,13 @@ private:
     auto manifest = ::attn::describeAttention(attention, target.chip);
     if (!manifest)
       return manifest.takeError();
-    auto range = attention->getAttrOfType<DictionaryAttr>("attn.range");
-    (*manifest)["range"] = range ? ::attn::attributeToJson(range) : json::Value(nullptr);
+    // The op names the range function; its program is an attribute of that.
+    json::Value range(nullptr);
+    if (auto name = attention->getAttrOfType<FlatSymbolRefAttr>("attn.range"))
+      if (auto function = SymbolTable(module).lookup<func::FuncOp>(name.getValue()))
+        if (auto program = function->getAttrOfType<DictionaryAttr>("attn.range"))
+          range = ::attn::attributeToJson(program);
+    (*manifest)["range"] = std::move(range);
     bool causal = false;
     if (auto attr = attention->getAttrOfType<BoolAttr>("attn.causal_rows"))
       causal = attr.getValue();

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The numeric matrix: configurations of attention, compiled and run by attn-run, checked against the reference.
 
-    matrix.py --tool build/bin/attn-run --set pairwise|random|corners|all --device cpu|cuda [--seed N] [--count N] [--jobs N]
+    matrix.py --tool build/bin/attn-run --set pairwise|random --device cpu|cuda [--seed N] [--count N] [--jobs N]
               [--target sm_80|sm_90a] [--only NUMBER] [--keep DIR]
 
 `pairwise` covers every pair of values of two dimensions (shape, format, variant, split, types, …) at least once; `random`
-draws `--count` configurations by seed; `corners` are the inputs that broke other libraries, one each, named. The last line is
+draws `--count` configurations by seed. The last line is
 "N passed, N failed". A failing configuration prints its number and the command that repeats it.
 """
 
@@ -230,7 +230,7 @@ def module(case):
     text += f" outs(%o : {o}" + (f", %lse : memref<?x{hq}xf32>" if lse != "none" else "") + ")"
     attributes = [f"format = #attn.format<{kind}" + (", row_block = 16" if kind == "bsr" else "") + ">"]
     if lse == "base2":
-        attributes.append("lse_base = 1 : i32")
+        attributes.append("lse_base = #attn.lse_base<base2>")
     text += " {" + ", ".join(attributes) + "}\n  return\n}\n"
     batch = {"requests": [{"qo": a, "kv": b} for a, b in BATCHES[case["batch"]]], "seed": case.get("seed", 0), "split": case["split"],
              "strides": case["strides"], "magnitude": case["magnitude"], "params": params}

@@ -71,7 +71,7 @@
 // ROLES: tile.consumer_wait %[[KP]]
 // ROLES-NEXT: %[[S:.*]] = tile.dot_async
 // ROLES: tile.consumer_wait
-// ROLES-NEXT: %[[PV:.*]] = tile.dot_async
+// ROLES: %[[PV:.*]] = tile.dot_async
 // ROLES-NEXT: tile.await %[[S]]
 // ROLES-NEXT: tile.consumer_release %[[KP]]
 // ROLES: tile.reduce maximumf
