@@ -89,8 +89,8 @@ Compiled compile(const Case &c, const std::string &source) {
                           {"TYPE", "f32"}})
     text = replaceAll(text, from, to);
   mlir::DialectRegistry registry;
-  registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect,
-                  mlir::vector::VectorDialect>();
+  registry
+      .insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
   registerHostTranslations(registry);
   mlir::MLIRContext context(registry);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
@@ -147,7 +147,8 @@ int main(int argc, char **argv) {
     double compileTime = now() - start;
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
-    std::vector<float> q(c.qo * c.heads * c.dim), k(c.kv * c.headsKv * c.dim), v(k.size()), o(q.size()), expected(q.size());
+    std::vector<float> q(c.qo * c.heads * c.dim), k(c.kv * c.headsKv * c.dim), v(k.size()), o(q.size()),
+        expected(q.size());
     for (std::vector<float> *data : {&q, &k, &v})
       for (float &x : *data)
         x = normal(random);
@@ -166,16 +167,23 @@ int main(int argc, char **argv) {
         items.push_back(item);
       }
     int32_t indptr[] = {0, static_cast<int32_t>(items.size())};
-    auto pointer = [](const void *p) { AttnWord w; w.pointer = const_cast<void *>(p); return w; };
-    auto integer = [](int64_t n) { AttnWord w; w.integer = n; return w; };
+    auto pointer = [](const void *p) {
+      AttnWord w;
+      w.pointer = const_cast<void *>(p);
+      return w;
+    };
+    auto integer = [](int64_t n) {
+      AttnWord w;
+      w.integer = n;
+      return w;
+    };
     AttnWord scaleWord = integer(0);
     scaleWord.f32 = scale;
-    const AttnWord words[] = {
-        pointer(q.data()), integer(c.heads * c.dim),   integer(c.dim),
-        pointer(k.data()), integer(c.headsKv * c.dim), integer(c.dim),
-        pointer(v.data()), integer(c.headsKv * c.dim), integer(c.dim),
-        pointer(o.data()), integer(c.heads * c.dim),   integer(c.dim),
-        scaleWord,         pointer(items.data()),      pointer(indptr)};
+    const AttnWord words[] = {pointer(q.data()), integer(c.heads * c.dim),   integer(c.dim),
+                              pointer(k.data()), integer(c.headsKv * c.dim), integer(c.dim),
+                              pointer(v.data()), integer(c.headsKv * c.dim), integer(c.dim),
+                              pointer(o.data()), integer(c.heads * c.dim),   integer(c.dim),
+                              scaleWord,         pointer(items.data()),      pointer(indptr)};
     std::vector<char> memory(compiled.scratch + 64);
     void *scratch = reinterpret_cast<void *>((reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64);
     std::vector<double> ours, theirs, ratios;

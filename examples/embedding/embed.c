@@ -1,3 +1,10 @@
+//===- embed.c - the C API of the compiler ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
 /* The C API: IR text in, bundle out. usage: embed-c FILE.mlir TARGET OUT */
 #include "attn-c/Compiler.h"
 #include <stdio.h>
@@ -24,7 +31,8 @@ int main(int argc, char **argv) {
     return 1;
   }
   FILE *out = fopen(argv[3], "wb");
-  int ok = out && fwrite(attnCompileResultData(result), 1, attnCompileResultSize(result), out) == attnCompileResultSize(result);
+  int ok = out && fwrite(attnCompileResultData(result), 1, attnCompileResultSize(result), out) ==
+                      attnCompileResultSize(result);
   if (out)
     fclose(out);
   attnCompileResultDestroy(result);

@@ -1,3 +1,10 @@
+//===- embed.cpp - an attention op built and compiled in C++ ---===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
 // Builds an attention op with the C++ API inside a function of its own, then compiles it. What a ML compiler does that
 // has found attention in its program and hands it over. Prints the size of the bundle.
 
@@ -27,12 +34,12 @@ int main() {
   auto func = func::FuncOp::create(builder, loc, "attention", type);
   builder.setInsertionPointToStart(func.addEntryBlock());
   auto args = func.getArguments();
-  mlir::attn::AttentionOp::create(builder, loc, /*results=*/TypeRange(), /*variant=*/FlatSymbolRefAttr(), /*params=*/ValueRange(),
-                            /*scale=*/Value(), args[0], args[1], args[2], args[3], /*kv_indptr=*/ValueRange(args[4]),
-                            /*kv_indices=*/ValueRange(), /*kv_last=*/ValueRange(), /*row_indptr=*/ValueRange(),
-                            /*o=*/args[5], /*lse=*/Value(),
-                            mlir::attn::FormatAttr::get(&context, mlir::attn::FormatKind::Ragged, 0),
-                            mlir::attn::LseBase::Natural, /*configs=*/ArrayAttr(), /*target=*/mlir::attn::TargetAttr());
+  mlir::attn::AttentionOp::create(
+      builder, loc, /*results=*/TypeRange(), /*variant=*/FlatSymbolRefAttr(), /*params=*/ValueRange(),
+      /*scale=*/Value(), args[0], args[1], args[2], args[3], /*kv_indptr=*/ValueRange(args[4]),
+      /*kv_indices=*/ValueRange(), /*kv_last=*/ValueRange(), /*row_indptr=*/ValueRange(),
+      /*o=*/args[5], /*lse=*/Value(), mlir::attn::FormatAttr::get(&context, mlir::attn::FormatKind::Ragged, 0),
+      mlir::attn::LseBase::Natural, /*configs=*/ArrayAttr(), /*target=*/mlir::attn::TargetAttr());
   func::ReturnOp::create(builder, loc);
 
   ::attn::CompileOptions options;

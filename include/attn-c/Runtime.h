@@ -1,17 +1,17 @@
-/*===- Runtime.h - C API of the runtime --------------------------*- C -*-===*\
-|*                                                                            *|
-|* Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.     *|
-|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
-|*                                                                            *|
-|*===----------------------------------------------------------------------===*|
-|*                                                                            *|
-|* Load a bundle, plan a batch, run it. Handles are opaque; a call returns a  *|
-|* code, and attnrtLastError() the text of the calling thread's last failure. *|
-|* Structs start with their size, set by ATTNRT_INIT, so that fields can be   *|
-|* appended. One handle may be used by several threads: its calls exclude     *|
-|* each other. Destroying null is allowed; a child keeps its parents alive.   *|
-|*                                                                            *|
-\*===----------------------------------------------------------------------===*/
+//===- Runtime.h - C API of the runtime -*- C -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Load a bundle, plan a batch, run it. Handles are opaque; a call returns a
+// code, and attnrtLastError() the text of the calling thread's last failure.
+// Structs start with their size, set by ATTNRT_INIT, so that fields can be
+// appended. One handle may be used by several threads: its calls exclude
+// each other. Destroying null is allowed; a child keeps its parents alive.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef ATTN_C_RUNTIME_H
 #define ATTN_C_RUNTIME_H
@@ -40,13 +40,22 @@ typedef enum AttnRtCode {
 } AttnRtCode;
 
 typedef enum AttnRtElement {
-  ATTNRT_F32 = 0, ATTNRT_BF16 = 1, ATTNRT_F16 = 2, ATTNRT_E4M3 = 3, ATTNRT_E5M2 = 4,
-  ATTNRT_I8 = 5, ATTNRT_I32 = 6, ATTNRT_I64 = 7
+  ATTNRT_F32 = 0,
+  ATTNRT_BF16 = 1,
+  ATTNRT_F16 = 2,
+  ATTNRT_E4M3 = 3,
+  ATTNRT_E5M2 = 4,
+  ATTNRT_I8 = 5,
+  ATTNRT_I32 = 6,
+  ATTNRT_I64 = 7
 } AttnRtElement;
 
 typedef enum AttnRtDeviceKind { ATTNRT_CPU = 0, ATTNRT_CUDA = 1 } AttnRtDeviceKind;
 typedef enum AttnRtPolicy {
-  ATTNRT_SPLIT_AUTO = 0, ATTNRT_SPLIT_NONE = 1, ATTNRT_SPLIT_CHUNK = 2, ATTNRT_SPLIT_BATCH_INVARIANT = 3
+  ATTNRT_SPLIT_AUTO = 0,
+  ATTNRT_SPLIT_NONE = 1,
+  ATTNRT_SPLIT_CHUNK = 2,
+  ATTNRT_SPLIT_BATCH_INVARIANT = 3
 } AttnRtPolicy;
 
 typedef struct AttnRtBundle AttnRtBundle;         /* manifest and blobs */
@@ -112,7 +121,7 @@ typedef struct AttnRtMaxima {
   int32_t levels;   /* 0: the bundle's */
   int64_t requests; /* all zero: sizes follow each batch */
   int64_t tokens;
-  int64_t kv_len;   /* longest request; for the chunked policies */
+  int64_t kv_len; /* longest request; for the chunked policies */
 } AttnRtMaxima;
 
 typedef struct AttnRtPlanOptions {
@@ -145,7 +154,7 @@ typedef struct AttnRtLevel {
 typedef struct AttnRtPlanParam {
   double f32;
   int64_t index;
-  const void *host; /* host copy of a buffer, or null */
+  const void *host;  /* host copy of a buffer, or null */
   int64_t host_size; /* elements */
 } AttnRtPlanParam;
 

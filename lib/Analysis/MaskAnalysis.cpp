@@ -106,9 +106,7 @@ public:
       return b;
     return binary(Op::Max, a, b, isNonNegative(a) || isNonNegative(b));
   }
-  int64_t load(int64_t param, int64_t index) {
-    return lookup(Op::Load, param, index, false);
-  }
+  int64_t load(int64_t param, int64_t index) { return lookup(Op::Load, param, index, false); }
   int64_t clamp(int64_t reg, int64_t limit = kBig) {
     if (auto value = getConstant(reg))
       return constant(std::min(std::max(*value, -limit), limit));
@@ -645,9 +643,8 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
     if (!select.getCondition().getType().isInteger(1))
       return unknown();
-    return disjunction(
-        conjunction(visit(select.getCondition(), false), visit(select.getTrueValue(), negate)),
-        conjunction(visit(select.getCondition(), true), visit(select.getFalseValue(), negate)));
+    return disjunction(conjunction(visit(select.getCondition(), false), visit(select.getTrueValue(), negate)),
+                       conjunction(visit(select.getCondition(), true), visit(select.getFalseValue(), negate)));
   }
   return unknown();
 }

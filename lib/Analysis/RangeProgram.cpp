@@ -37,8 +37,7 @@ RangeProgram attn::makeWholeRange(int64_t numParams, bool full) {
   return program;
 }
 
-std::array<Value, 4> attn::emitRange(OpBuilder &builder, Location loc, const RangeProgram &program,
-                                     ValueRange inputs) {
+std::array<Value, 4> attn::emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs) {
   SmallVector<Value> regs(program.registers);
   for (auto [i, input] : llvm::enumerate(inputs))
     regs[i] = input;

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn-c/Compiler.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "attn/Compiler/Compiler.h"
+#include "llvm/Support/FormatVariadic.h"
 
 struct AttnCompileResult {
   ::attn::CompileResult result;
@@ -40,8 +40,8 @@ AttnCompilerStatus attnCompile(const char *ir, size_t irBytes, const AttnCompile
   if (options->emit) {
     auto kind = ::attn::parseEmit(options->emit);
     if (!kind)
-      return fail(ATTN_COMPILER_INVALID_ARGUMENT, "unknown emit '" + std::string(options->emit) +
-                                                      "'; expected tile, llvm, ptx, cubin, obj or bundle");
+      return fail(ATTN_COMPILER_INVALID_ARGUMENT,
+                  "unknown emit '" + std::string(options->emit) + "'; expected tile, llvm, ptx, cubin, obj or bundle");
     compileOptions.emit = *kind;
   }
   if (options->kernel)

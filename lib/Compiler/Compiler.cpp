@@ -43,8 +43,9 @@ std::optional<::attn::Emit> parseEmit(llvm::StringRef name) {
 
 void registerCompilerDialects(DialectRegistry &registry) {
   registerAllDialects(registry);
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
-                  math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
+              math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, vector::VectorDialect>();
   registerHostTranslations(registry);
   registerNVPTXTranslations(registry);
 }
@@ -99,8 +100,7 @@ private:
 };
 } // namespace
 
-llvm::Expected<OwningOpRef<ModuleOp>> parseModule(llvm::StringRef text, llvm::StringRef name,
-                                                        MLIRContext &context) {
+llvm::Expected<OwningOpRef<ModuleOp>> parseModule(llvm::StringRef text, llvm::StringRef name, MLIRContext &context) {
   DiagnosticText diagnostics(&context);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(text, name, /*RequiresNullTerminator=*/false),
@@ -346,9 +346,8 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     return manifest.takeError();
   dropOthers();
   keepKernelsOnly();
-  if (llvm::Error error = runPipeline(module, result.times, "tile to gpu", [&](OpPassManager &pm) {
-        ::attn::buildGpuPipeline(pm, target.chip);
-      }))
+  if (llvm::Error error = runPipeline(module, result.times, "tile to gpu",
+                                      [&](OpPassManager &pm) { ::attn::buildGpuPipeline(pm, target.chip); }))
     return error;
   gpu::GPUModuleOp gpuModule;
   for (auto op : module.getOps<gpu::GPUModuleOp>())
@@ -375,7 +374,8 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     return llvm::Error::success();
   }
   ::attn::Assembly assembly;
-  bool haveCubin = options.emit == ::attn::Emit::Cubin || !options.allowPtx || !::attn::findPtxas(options.ptxas).empty();
+  bool haveCubin =
+      options.emit == ::attn::Emit::Cubin || !options.allowPtx || !::attn::findPtxas(options.ptxas).empty();
   if (haveCubin) {
     Stopwatch watch(result.times, "ptx to cubin");
     auto assembled = ::attn::assemble(ptx, target, options.ptxas);
@@ -402,8 +402,8 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   };
   ::attn::BundleBlob blob = haveCubin ? ::attn::BundleBlob{"cubin", assembly.cubin} : ::attn::BundleBlob{"ptx", ptx};
   SymbolTable table(gpuModule);
-  auto bundle = makeBundle(
-      std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
+  auto bundle =
+      makeBundle(std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
   if (!bundle)
     return bundle.takeError();
   result.output = std::move(*bundle);

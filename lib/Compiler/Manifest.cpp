@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Manifest.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "attn/Target/Bundle.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -95,8 +95,8 @@ llvm::Expected<json::Object> describeAttention(mlir::attn::AttentionOp op, llvm:
   return std::move(manifest);
 }
 
-llvm::Expected<json::Object> describeKernel(llvm::StringRef symbol, mlir::attn::ConfigAttr config,
-                                                  Operation *lowered, int64_t blob, int64_t ctasPerSm) {
+llvm::Expected<json::Object> describeKernel(llvm::StringRef symbol, mlir::attn::ConfigAttr config, Operation *lowered,
+                                            int64_t blob, int64_t ctasPerSm) {
   auto words = lowered->getAttrOfType<ArrayAttr>("attn.words");
   if (!words)
     return llvm::createStringError("kernel '" + symbol + "' was lowered without its argument words");

@@ -52,8 +52,7 @@ FailureOr<HookEvaluator> HookEvaluator::create(VariantOp variant, ArrayRef<HookP
   result.errors = std::make_shared<EvalErrors>();
   result.kind = variant.getNormalizer() == Normalizer::None ? ref::Normalizer::None : ref::Normalizer::Softmax;
   for (auto hook : variant.getBody().getOps<HookOp>()) {
-    FailureOr<Program> program =
-        Program::compile(hook.getBody().front(), values, EvalPrecision::Double, result.errors);
+    FailureOr<Program> program = Program::compile(hook.getBody().front(), values, EvalPrecision::Double, result.errors);
     if (failed(program))
       return failure();
     hook.walk([&](Operation *op) {
@@ -76,9 +75,7 @@ FailureOr<HookEvaluator> HookEvaluator::create(VariantOp variant, ArrayRef<HookP
       hooks.output = vectorHook(std::move(*program));
       break;
     case HookKind::Logits:
-      hooks.logits = [code = std::move(*program)](double x, const ref::Coord &at) {
-        return *code.runFloat(&at, {&x});
-      };
+      hooks.logits = [code = std::move(*program)](double x, const ref::Coord &at) { return *code.runFloat(&at, {&x}); };
       break;
     case HookKind::Mask:
       hooks.mask = [code = std::move(*program)](const ref::Coord &at) { return code.runBool(&at); };

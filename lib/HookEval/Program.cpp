@@ -92,8 +92,7 @@ using Step = Program::Step;
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(const DenseMap<Value, HookParam> &params, EvalPrecision precision,
-                 std::shared_ptr<EvalErrors> errors)
+  ProgramBuilder(const DenseMap<Value, HookParam> &params, EvalPrecision precision, std::shared_ptr<EvalErrors> errors)
       : params(params), strict(precision == EvalPrecision::Float), errors(std::move(errors)) {}
 
   FailureOr<Program> build(Block &block);
@@ -113,10 +112,8 @@ private:
   FailureOr<Slot> use(Value value);
 
   /// result lane = fn(operand lanes) on floats.
-  template <typename Fn>
-  FailureOr<Step> floats(Operation *op, Fn fn);
-  template <typename Fn>
-  FailureOr<Step> ints(Operation *op, Fn fn);
+  template <typename Fn> FailureOr<Step> floats(Operation *op, Fn fn);
+  template <typename Fn> FailureOr<Step> ints(Operation *op, Fn fn);
   FailureOr<SmallVector<Slot>> operands(Operation *op);
 
   const DenseMap<Value, HookParam> &params;
@@ -189,8 +186,7 @@ FailureOr<SmallVector<Slot>> ProgramBuilder::operands(Operation *op) {
 /// fp32 rounding of a result when asked for.
 static double rounded(double x, bool strict) { return strict ? double(float(x)) : x; }
 
-template <typename Fn>
-FailureOr<Step> ProgramBuilder::floats(Operation *op, Fn fn) {
+template <typename Fn> FailureOr<Step> ProgramBuilder::floats(Operation *op, Fn fn) {
   auto in = operands(op);
   if (failed(in))
     return failure();
@@ -207,8 +203,7 @@ FailureOr<Step> ProgramBuilder::floats(Operation *op, Fn fn) {
   });
 }
 
-template <typename Fn>
-FailureOr<Step> ProgramBuilder::ints(Operation *op, Fn fn) {
+template <typename Fn> FailureOr<Step> ProgramBuilder::ints(Operation *op, Fn fn) {
   auto in = operands(op);
   if (failed(in))
     return failure();
@@ -440,8 +435,8 @@ FailureOr<Step> ProgramBuilder::convert(Operation *op) {
     ref::Storage toType = storageOf(getElementTypeOrSelf(op->getResult(0).getType()));
     return Step([=](Frame &frame) {
       for (int64_t lane = 0; lane < lanes; ++lane) {
-        uint64_t bits = fromFloat ? ref::encodeDouble(fromType, frame.f[a + lane])
-                                  : unsignedOf(frame.i[a + lane], fromWidth);
+        uint64_t bits =
+            fromFloat ? ref::encodeDouble(fromType, frame.f[a + lane]) : unsignedOf(frame.i[a + lane], fromWidth);
         if (toFloat)
           frame.f[d + lane] = ref::decode(toType, uint32_t(bits));
         else

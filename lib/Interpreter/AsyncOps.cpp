@@ -257,7 +257,8 @@ bool Task::compute(Pending &pending, Val &out) {
   Val acc = pending.acc;
   if (pending.before && !compute(*pending.before, acc))
     return false;
-  return runDot(dot, pending.a, pending.b, acc.tile.get(), dot.getTransposeB(), dot.getResult().getType().getReg(), out);
+  return runDot(dot, pending.a, pending.b, acc.tile.get(), dot.getTransposeB(), dot.getResult().getType().getReg(),
+                out);
 }
 
 bool Task::runAwait(AwaitOp op) {
@@ -387,8 +388,7 @@ bool Task::finish(Operation *op) {
       return fail(pipe->op, "has a stage that a role has acquired and never filled");
     // A message that ends a stream, and stages that only others give back, may stay.
     bool observer = pipe->chainedBy && uses.count(pipe->chainedBy) && uses[pipe->chainedBy].waited;
-    if (!use.reading.empty() && !observer &&
-        !(use.reading.size() == 1 && pipe->at(use.reading[0]->number).message))
+    if (!use.reading.empty() && !observer && !(use.reading.size() == 1 && pipe->at(use.reading[0]->number).message))
       return fail(pipe->op, "has a stage that a role has waited for and never given back");
   }
   return true;

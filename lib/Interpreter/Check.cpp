@@ -235,8 +235,14 @@ static LogicalResult buildBatch(KernelOp kernel, const CheckOptions &options, Ba
   if (Buffer *tokens = batch.get("tokens"))
     for (auto [number, request] : llvm::enumerate(batch.requests))
       for (int64_t i = 0; i < request.queries; ++i) {
-        int64_t values[] = {i + request.keys - request.queries, static_cast<int64_t>(number), i, request.queries,
-                            request.keys, 0, 0, 0};
+        int64_t values[] = {i + request.keys - request.queries,
+                            static_cast<int64_t>(number),
+                            i,
+                            request.queries,
+                            request.keys,
+                            0,
+                            0,
+                            0};
         for (int64_t c = 0; c < 8; ++c)
           tokens->data[(request.token0 + i) * 8 + c].i = values[c];
       }
@@ -334,8 +340,8 @@ static State collect(KernelOp kernel, const CheckOptions &options, Batch &batch)
   return state;
 }
 
-static LogicalResult compare(KernelOp kernel, Batch &batch, const State &actual, const State &expected, double tolerance,
-                             CheckResult &result) {
+static LogicalResult compare(KernelOp kernel, Batch &batch, const State &actual, const State &expected,
+                             double tolerance, CheckResult &result) {
   for (const Piece &piece : batch.pieces)
     result.rows += piece.rows;
   bool withLse = batch.get("lse");

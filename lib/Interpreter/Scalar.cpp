@@ -79,15 +79,68 @@ void Buffer::fill(double value) {
 namespace {
 enum Kind : int {
   // Control and memory.
-  kIf, kFor, kCall, kLoad, kDim, kConstant,
+  kIf,
+  kFor,
+  kCall,
+  kLoad,
+  kDim,
+  kConstant,
   // Integers.
-  kAddI, kSubI, kMulI, kDivSI, kDivUI, kRemSI, kRemUI, kFloorDivSI, kCeilDivSI, kCeilDivUI, kMinSI, kMaxSI, kMinUI,
-  kMaxUI, kAndI, kOrI, kXOrI, kShlI, kShrSI, kShrUI, kCmpI, kSelect, kIndexCast, kIndexCastUI, kExtSI, kExtUI, kTruncI,
-  kMulSIExt, kMulUIExt, kAbsI, kCtlz,
+  kAddI,
+  kSubI,
+  kMulI,
+  kDivSI,
+  kDivUI,
+  kRemSI,
+  kRemUI,
+  kFloorDivSI,
+  kCeilDivSI,
+  kCeilDivUI,
+  kMinSI,
+  kMaxSI,
+  kMinUI,
+  kMaxUI,
+  kAndI,
+  kOrI,
+  kXOrI,
+  kShlI,
+  kShrSI,
+  kShrUI,
+  kCmpI,
+  kSelect,
+  kIndexCast,
+  kIndexCastUI,
+  kExtSI,
+  kExtUI,
+  kTruncI,
+  kMulSIExt,
+  kMulUIExt,
+  kAbsI,
+  kCtlz,
   // Floats.
-  kAddF, kSubF, kMulF, kDivF, kRemF, kNegF, kMaximumF, kMinimumF, kMaxNumF, kMinNumF, kCmpF, kExtF, kTruncF, kSIToFP,
-  kUIToFP, kFPToSI, kFPToUI, kBitcast,
-  kFma, kPowF, kAtan2, kCopySign, kUnary // math functions of one operand follow: kUnary + number
+  kAddF,
+  kSubF,
+  kMulF,
+  kDivF,
+  kRemF,
+  kNegF,
+  kMaximumF,
+  kMinimumF,
+  kMaxNumF,
+  kMinNumF,
+  kCmpF,
+  kExtF,
+  kTruncF,
+  kSIToFP,
+  kUIToFP,
+  kFPToSI,
+  kFPToUI,
+  kBitcast,
+  kFma,
+  kPowF,
+  kAtan2,
+  kCopySign,
+  kUnary // math functions of one operand follow: kUnary + number
 };
 } // namespace
 
@@ -121,24 +174,65 @@ static const std::pair<const char *, Unary> unaries[] = {
 
 static const llvm::StringMap<int> &getKinds() {
   static const llvm::StringMap<int> *kinds = [] {
-    auto *map = new llvm::StringMap<int>{
-        {"scf.if", kIf}, {"scf.for", kFor}, {"func.call", kCall}, {"memref.load", kLoad}, {"memref.dim", kDim},
-        {"arith.constant", kConstant},
-        {"arith.addi", kAddI}, {"arith.subi", kSubI}, {"arith.muli", kMulI}, {"arith.divsi", kDivSI},
-        {"arith.divui", kDivUI}, {"arith.remsi", kRemSI}, {"arith.remui", kRemUI},
-        {"arith.floordivsi", kFloorDivSI}, {"arith.ceildivsi", kCeilDivSI}, {"arith.ceildivui", kCeilDivUI},
-        {"arith.minsi", kMinSI}, {"arith.maxsi", kMaxSI}, {"arith.minui", kMinUI}, {"arith.maxui", kMaxUI},
-        {"arith.andi", kAndI}, {"arith.ori", kOrI}, {"arith.xori", kXOrI}, {"arith.shli", kShlI},
-        {"arith.shrsi", kShrSI}, {"arith.shrui", kShrUI}, {"arith.cmpi", kCmpI}, {"arith.select", kSelect},
-        {"arith.index_cast", kIndexCast}, {"arith.index_castui", kIndexCastUI}, {"arith.extsi", kExtSI},
-        {"arith.extui", kExtUI}, {"arith.trunci", kTruncI}, {"arith.mulsi_extended", kMulSIExt},
-        {"arith.mului_extended", kMulUIExt}, {"math.absi", kAbsI}, {"math.ctlz", kCtlz},
-        {"arith.addf", kAddF}, {"arith.subf", kSubF}, {"arith.mulf", kMulF}, {"arith.divf", kDivF},
-        {"arith.remf", kRemF}, {"arith.negf", kNegF}, {"arith.maximumf", kMaximumF}, {"arith.minimumf", kMinimumF},
-        {"arith.maxnumf", kMaxNumF}, {"arith.minnumf", kMinNumF}, {"arith.cmpf", kCmpF}, {"arith.extf", kExtF},
-        {"arith.truncf", kTruncF}, {"arith.sitofp", kSIToFP}, {"arith.uitofp", kUIToFP}, {"arith.fptosi", kFPToSI},
-        {"arith.fptoui", kFPToUI}, {"arith.bitcast", kBitcast}, {"math.fma", kFma}, {"math.powf", kPowF},
-        {"math.atan2", kAtan2}, {"math.copysign", kCopySign}};
+    auto *map = new llvm::StringMap<int>{{"scf.if", kIf},
+                                         {"scf.for", kFor},
+                                         {"func.call", kCall},
+                                         {"memref.load", kLoad},
+                                         {"memref.dim", kDim},
+                                         {"arith.constant", kConstant},
+                                         {"arith.addi", kAddI},
+                                         {"arith.subi", kSubI},
+                                         {"arith.muli", kMulI},
+                                         {"arith.divsi", kDivSI},
+                                         {"arith.divui", kDivUI},
+                                         {"arith.remsi", kRemSI},
+                                         {"arith.remui", kRemUI},
+                                         {"arith.floordivsi", kFloorDivSI},
+                                         {"arith.ceildivsi", kCeilDivSI},
+                                         {"arith.ceildivui", kCeilDivUI},
+                                         {"arith.minsi", kMinSI},
+                                         {"arith.maxsi", kMaxSI},
+                                         {"arith.minui", kMinUI},
+                                         {"arith.maxui", kMaxUI},
+                                         {"arith.andi", kAndI},
+                                         {"arith.ori", kOrI},
+                                         {"arith.xori", kXOrI},
+                                         {"arith.shli", kShlI},
+                                         {"arith.shrsi", kShrSI},
+                                         {"arith.shrui", kShrUI},
+                                         {"arith.cmpi", kCmpI},
+                                         {"arith.select", kSelect},
+                                         {"arith.index_cast", kIndexCast},
+                                         {"arith.index_castui", kIndexCastUI},
+                                         {"arith.extsi", kExtSI},
+                                         {"arith.extui", kExtUI},
+                                         {"arith.trunci", kTruncI},
+                                         {"arith.mulsi_extended", kMulSIExt},
+                                         {"arith.mului_extended", kMulUIExt},
+                                         {"math.absi", kAbsI},
+                                         {"math.ctlz", kCtlz},
+                                         {"arith.addf", kAddF},
+                                         {"arith.subf", kSubF},
+                                         {"arith.mulf", kMulF},
+                                         {"arith.divf", kDivF},
+                                         {"arith.remf", kRemF},
+                                         {"arith.negf", kNegF},
+                                         {"arith.maximumf", kMaximumF},
+                                         {"arith.minimumf", kMinimumF},
+                                         {"arith.maxnumf", kMaxNumF},
+                                         {"arith.minnumf", kMinNumF},
+                                         {"arith.cmpf", kCmpF},
+                                         {"arith.extf", kExtF},
+                                         {"arith.truncf", kTruncF},
+                                         {"arith.sitofp", kSIToFP},
+                                         {"arith.uitofp", kUIToFP},
+                                         {"arith.fptosi", kFPToSI},
+                                         {"arith.fptoui", kFPToUI},
+                                         {"arith.bitcast", kBitcast},
+                                         {"math.fma", kFma},
+                                         {"math.powf", kPowF},
+                                         {"math.atan2", kAtan2},
+                                         {"math.copysign", kCopySign}};
     for (auto [i, unary] : llvm::enumerate(unaries))
       map->try_emplace(unary.first, kUnary + static_cast<int>(i));
     return map;
@@ -190,16 +284,26 @@ static uint64_t getUnsigned(Type type, int64_t value) {
 
 static bool compareI(arith::CmpIPredicate pred, int64_t a, int64_t b, uint64_t ua, uint64_t ub) {
   switch (pred) {
-  case arith::CmpIPredicate::eq: return a == b;
-  case arith::CmpIPredicate::ne: return a != b;
-  case arith::CmpIPredicate::slt: return a < b;
-  case arith::CmpIPredicate::sle: return a <= b;
-  case arith::CmpIPredicate::sgt: return a > b;
-  case arith::CmpIPredicate::sge: return a >= b;
-  case arith::CmpIPredicate::ult: return ua < ub;
-  case arith::CmpIPredicate::ule: return ua <= ub;
-  case arith::CmpIPredicate::ugt: return ua > ub;
-  case arith::CmpIPredicate::uge: return ua >= ub;
+  case arith::CmpIPredicate::eq:
+    return a == b;
+  case arith::CmpIPredicate::ne:
+    return a != b;
+  case arith::CmpIPredicate::slt:
+    return a < b;
+  case arith::CmpIPredicate::sle:
+    return a <= b;
+  case arith::CmpIPredicate::sgt:
+    return a > b;
+  case arith::CmpIPredicate::sge:
+    return a >= b;
+  case arith::CmpIPredicate::ult:
+    return ua < ub;
+  case arith::CmpIPredicate::ule:
+    return ua <= ub;
+  case arith::CmpIPredicate::ugt:
+    return ua > ub;
+  case arith::CmpIPredicate::uge:
+    return ua >= ub;
   }
   llvm_unreachable("unknown predicate");
 }
@@ -207,22 +311,38 @@ static bool compareI(arith::CmpIPredicate pred, int64_t a, int64_t b, uint64_t u
 static bool compareF(arith::CmpFPredicate pred, double a, double b) {
   bool un = std::isnan(a) || std::isnan(b);
   switch (pred) {
-  case arith::CmpFPredicate::AlwaysFalse: return false;
-  case arith::CmpFPredicate::OEQ: return !un && a == b;
-  case arith::CmpFPredicate::OGT: return !un && a > b;
-  case arith::CmpFPredicate::OGE: return !un && a >= b;
-  case arith::CmpFPredicate::OLT: return !un && a < b;
-  case arith::CmpFPredicate::OLE: return !un && a <= b;
-  case arith::CmpFPredicate::ONE: return !un && a != b;
-  case arith::CmpFPredicate::ORD: return !un;
-  case arith::CmpFPredicate::UEQ: return un || a == b;
-  case arith::CmpFPredicate::UGT: return un || a > b;
-  case arith::CmpFPredicate::UGE: return un || a >= b;
-  case arith::CmpFPredicate::ULT: return un || a < b;
-  case arith::CmpFPredicate::ULE: return un || a <= b;
-  case arith::CmpFPredicate::UNE: return un || a != b;
-  case arith::CmpFPredicate::UNO: return un;
-  case arith::CmpFPredicate::AlwaysTrue: return true;
+  case arith::CmpFPredicate::AlwaysFalse:
+    return false;
+  case arith::CmpFPredicate::OEQ:
+    return !un && a == b;
+  case arith::CmpFPredicate::OGT:
+    return !un && a > b;
+  case arith::CmpFPredicate::OGE:
+    return !un && a >= b;
+  case arith::CmpFPredicate::OLT:
+    return !un && a < b;
+  case arith::CmpFPredicate::OLE:
+    return !un && a <= b;
+  case arith::CmpFPredicate::ONE:
+    return !un && a != b;
+  case arith::CmpFPredicate::ORD:
+    return !un;
+  case arith::CmpFPredicate::UEQ:
+    return un || a == b;
+  case arith::CmpFPredicate::UGT:
+    return un || a > b;
+  case arith::CmpFPredicate::UGE:
+    return un || a >= b;
+  case arith::CmpFPredicate::ULT:
+    return un || a < b;
+  case arith::CmpFPredicate::ULE:
+    return un || a <= b;
+  case arith::CmpFPredicate::UNE:
+    return un || a != b;
+  case arith::CmpFPredicate::UNO:
+    return un;
+  case arith::CmpFPredicate::AlwaysTrue:
+    return true;
   }
   llvm_unreachable("unknown predicate");
 }
@@ -266,53 +386,129 @@ static bool runInteger(const Instr &instr, Word x, Word y, int64_t &r) {
   unsigned width = getWidth(instr.from);
   bool overflow = b == -1; // min / -1
   switch (instr.kind) {
-  case kAddI: r = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); return true;
-  case kSubI: r = static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); return true;
-  case kMulI: r = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); return true;
-  case kDivSI: r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : b ? a / b : 0; return b;
-  case kDivUI: r = ub ? ua / ub : 0; return ub;
-  case kRemSI: r = overflow || !b ? 0 : a % b; return b;
-  case kRemUI: r = ub ? ua % ub : 0; return ub;
+  case kAddI:
+    r = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    return true;
+  case kSubI:
+    r = static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+    return true;
+  case kMulI:
+    r = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    return true;
+  case kDivSI:
+    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : b ? a / b : 0;
+    return b;
+  case kDivUI:
+    r = ub ? ua / ub : 0;
+    return ub;
+  case kRemSI:
+    r = overflow || !b ? 0 : a % b;
+    return b;
+  case kRemUI:
+    r = ub ? ua % ub : 0;
+    return ub;
   case kFloorDivSI:
-    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : b ? a / b - ((a % b != 0) && ((a < 0) != (b < 0))) : 0;
+    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a))
+        : b      ? a / b - ((a % b != 0) && ((a < 0) != (b < 0)))
+                 : 0;
     return b;
   case kCeilDivSI:
-    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : b ? a / b + ((a % b != 0) && ((a < 0) == (b < 0))) : 0;
+    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a))
+        : b      ? a / b + ((a % b != 0) && ((a < 0) == (b < 0)))
+                 : 0;
     return b;
-  case kCeilDivUI: r = ub ? ua / ub + (ua % ub != 0) : 0; return ub;
-  case kMinSI: r = std::min(a, b); return true;
-  case kMaxSI: r = std::max(a, b); return true;
-  case kMinUI: r = ua < ub ? a : b; return true;
-  case kMaxUI: r = ua > ub ? a : b; return true;
-  case kAndI: r = a & b; return true;
-  case kOrI: r = a | b; return true;
-  case kXOrI: r = a ^ b; return true;
-  case kShlI: r = ub < width ? static_cast<int64_t>(ua << ub) : 0; return true;
-  case kShrSI: r = a >> std::min<uint64_t>(ub, 63); return true;
-  case kShrUI: r = ub < width ? ua >> ub : 0; return true;
-  default: llvm_unreachable("not an integer op");
+  case kCeilDivUI:
+    r = ub ? ua / ub + (ua % ub != 0) : 0;
+    return ub;
+  case kMinSI:
+    r = std::min(a, b);
+    return true;
+  case kMaxSI:
+    r = std::max(a, b);
+    return true;
+  case kMinUI:
+    r = ua < ub ? a : b;
+    return true;
+  case kMaxUI:
+    r = ua > ub ? a : b;
+    return true;
+  case kAndI:
+    r = a & b;
+    return true;
+  case kOrI:
+    r = a | b;
+    return true;
+  case kXOrI:
+    r = a ^ b;
+    return true;
+  case kShlI:
+    r = ub < width ? static_cast<int64_t>(ua << ub) : 0;
+    return true;
+  case kShrSI:
+    r = a >> std::min<uint64_t>(ub, 63);
+    return true;
+  case kShrUI:
+    r = ub < width ? ua >> ub : 0;
+    return true;
+  default:
+    llvm_unreachable("not an integer op");
   }
 }
 
 static bool runFloat(const Instr &instr, Word a, Word b, Word c, double &r) {
   switch (instr.kind) {
-  case kAddF: r = a.f + b.f; return true;
-  case kSubF: r = a.f - b.f; return true;
-  case kMulF: r = a.f * b.f; return true;
-  case kDivF: r = a.f / b.f; return true;
-  case kRemF: r = std::fmod(a.f, b.f); return true;
-  case kNegF: r = -a.f; return true;
-  case kMaximumF: r = maximum(a.f, b.f); return true;
-  case kMinimumF: r = minimum(a.f, b.f); return true;
-  case kMaxNumF: r = std::fmax(a.f, b.f); return true;
-  case kMinNumF: r = std::fmin(a.f, b.f); return true;
-  case kExtF: case kTruncF: r = a.f; return true;
-  case kSIToFP: r = static_cast<double>(instr.from.isInteger(1) ? -a.i : a.i); return true;
-  case kUIToFP: r = static_cast<double>(getUnsigned(instr.from, a.i)); return true;
-  case kFma: r = std::fma(a.f, b.f, c.f); return true;
-  case kPowF: r = std::pow(a.f, b.f); return true;
-  case kAtan2: r = std::atan2(a.f, b.f); return true;
-  case kCopySign: r = std::copysign(a.f, b.f); return true;
+  case kAddF:
+    r = a.f + b.f;
+    return true;
+  case kSubF:
+    r = a.f - b.f;
+    return true;
+  case kMulF:
+    r = a.f * b.f;
+    return true;
+  case kDivF:
+    r = a.f / b.f;
+    return true;
+  case kRemF:
+    r = std::fmod(a.f, b.f);
+    return true;
+  case kNegF:
+    r = -a.f;
+    return true;
+  case kMaximumF:
+    r = maximum(a.f, b.f);
+    return true;
+  case kMinimumF:
+    r = minimum(a.f, b.f);
+    return true;
+  case kMaxNumF:
+    r = std::fmax(a.f, b.f);
+    return true;
+  case kMinNumF:
+    r = std::fmin(a.f, b.f);
+    return true;
+  case kExtF:
+  case kTruncF:
+    r = a.f;
+    return true;
+  case kSIToFP:
+    r = static_cast<double>(instr.from.isInteger(1) ? -a.i : a.i);
+    return true;
+  case kUIToFP:
+    r = static_cast<double>(getUnsigned(instr.from, a.i));
+    return true;
+  case kFma:
+    r = std::fma(a.f, b.f, c.f);
+    return true;
+  case kPowF:
+    r = std::pow(a.f, b.f);
+    return true;
+  case kAtan2:
+    r = std::atan2(a.f, b.f);
+    return true;
+  case kCopySign:
+    r = std::copysign(a.f, b.f);
+    return true;
   default:
     if (instr.kind < kUnary)
       return false;
@@ -328,8 +524,12 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
   auto in = [&](unsigned i) { return i < instr.in.size() ? frame[instr.in[i]] : Word{}; };
   auto set = [&](unsigned i, Word word) { frame[instr.out[i]] = word; };
   switch (instr.kind) {
-  case kConstant: set(0, instr.constant); return true;
-  case kSelect: set(0, in(0).i ? in(1) : in(2)); return true;
+  case kConstant:
+    set(0, instr.constant);
+    return true;
+  case kSelect:
+    set(0, in(0).i ? in(1) : in(2));
+    return true;
   case kCmpI: {
     Word a = in(0), b = in(1), r = {};
     r.i = compareI(static_cast<arith::CmpIPredicate>(instr.pred), a.i, b.i, getUnsigned(instr.from, a.i),
@@ -343,20 +543,24 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
     set(0, r);
     return true;
   }
-  case kIndexCast: case kTruncI: case kExtSI: {
+  case kIndexCast:
+  case kTruncI:
+  case kExtSI: {
     Word r = {};
     int64_t a = in(0).i;
     r.i = wrap(instr.to, instr.from.isInteger(1) ? -a : a);
     set(0, r);
     return true;
   }
-  case kIndexCastUI: case kExtUI: {
+  case kIndexCastUI:
+  case kExtUI: {
     Word r = {};
     r.i = wrap(instr.to, getUnsigned(instr.from, in(0).i));
     set(0, r);
     return true;
   }
-  case kMulSIExt: case kMulUIExt: {
+  case kMulSIExt:
+  case kMulUIExt: {
     unsigned width = getWidth(instr.from);
     bool isSigned = instr.kind == kMulSIExt;
     llvm::APInt a(width, getUnsigned(instr.from, in(0).i)), b(width, getUnsigned(instr.from, in(1).i));
@@ -368,7 +572,8 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
     set(1, high);
     return true;
   }
-  case kAbsI: case kCtlz: {
+  case kAbsI:
+  case kCtlz: {
     Word r = {};
     int64_t a = in(0).i;
     r.i = instr.kind == kAbsI ? wrap(instr.from, a < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a)
@@ -376,7 +581,8 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
     set(0, r);
     return true;
   }
-  case kFPToSI: case kFPToUI: {
+  case kFPToSI:
+  case kFPToUI: {
     Word r = {};
     double a = in(0).f;
     if (std::isnan(a) || std::fabs(a) >= 9.3e18)
@@ -386,7 +592,9 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
     set(0, r);
     return true;
   }
-  case kBitcast: set(0, fromBits(instr.to, toBits(instr.from, in(0)))); return true;
+  case kBitcast:
+    set(0, fromBits(instr.to, toBits(instr.from, in(0))));
+    return true;
   case kLoad: {
     Buffer *buffer = in(0).p;
     SmallVector<int64_t, 4> at;
@@ -456,7 +664,8 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
       set(i, inner[slot]);
     return true;
   }
-  default: break;
+  default:
+    break;
   }
   if (instr.kind >= kAddI && instr.kind <= kShrUI) {
     Word r = {};
@@ -469,7 +678,8 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
   Word r = {};
   auto type = dyn_cast_or_null<FloatType>(instr.to);
   if (!type || !runFloat(instr, in(0), in(1), in(2), r.f))
-    return fail(failure, instr.op, Twine("'") + instr.op->getName().getStringRef() + "' is not known to the interpreter");
+    return fail(failure, instr.op,
+                Twine("'") + instr.op->getName().getStringRef() + "' is not known to the interpreter");
   r.f = roundTo(type, r.f);
   set(0, r);
   return true;

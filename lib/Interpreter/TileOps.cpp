@@ -25,8 +25,7 @@ Tile::Tile(RegType type)
     : shape(type.getShape()), element(type.getElementType()), lanes(isPartial(type) ? 4 : 1),
       data(getSize(shape) * lanes, Word{}) {}
 
-Smem::Smem(SmemType type)
-    : shape(type.getShape()), element(type.getElementType()), data(getSize(shape), Word{}) {
+Smem::Smem(SmemType type) : shape(type.getShape()), element(type.getElementType()), data(getSize(shape), Word{}) {
   poison();
 }
 
@@ -431,8 +430,7 @@ bool Task::runReduce(ReduceOp op) {
   return true;
 }
 
-bool Task::runDot(Operation *op, const Val &a, const Val &b, const Tile *acc, bool transposeB, RegType type,
-                  Val &out) {
+bool Task::runDot(Operation *op, const Val &a, const Val &b, const Tile *acc, bool transposeB, RegType type, Val &out) {
   std::vector<Word> l, r;
   SmallVector<int64_t> ls, rs;
   if (!read(op, a, l, ls) || !read(op, b, r, rs))

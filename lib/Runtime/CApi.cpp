@@ -107,7 +107,9 @@ AttnRtCode attnrtBundleFromMemory(const void *data, size_t size, AttnRtBundle **
 }
 
 void attnrtBundleDestroy(AttnRtBundle *bundle) { delete bundle; }
-const char *attnrtBundleManifest(const AttnRtBundle *bundle) { return bundle ? bundle->bundle->manifestText().c_str() : ""; }
+const char *attnrtBundleManifest(const AttnRtBundle *bundle) {
+  return bundle ? bundle->bundle->manifestText().c_str() : "";
+}
 
 // Devices.
 
@@ -379,7 +381,8 @@ AttnRtCode attnrtRun(AttnRtPlan *plan, const AttnRtOperands *operands, void *str
   for (int i = 0; i < operands->num_params; ++i) {
     const AttnRtParam &in = operands->params[i];
     if (!validTensor(in.buffer))
-      return finish(invalid("run: parameter " + std::to_string(i) + " has an unknown element type or a rank outside 0..8"));
+      return finish(
+          invalid("run: parameter " + std::to_string(i) + " has an unknown element type or a rank outside 0..8"));
     plan->params[i].f32 = in.f32;
     plan->params[i].index = in.index;
     plan->params[i].buffer = fromC(in.buffer);
@@ -398,7 +401,8 @@ AttnRtCode attnrtRun(AttnRtPlan *plan, const AttnRtOperands *operands, void *str
   return finish(plan->plan->run(converted, stream));
 }
 
-AttnRtCode attnrtValidatePages(AttnRtPlan *plan, const AttnRtBatch *batch, const AttnRtIndices *pages, int64_t page_count) {
+AttnRtCode attnrtValidatePages(AttnRtPlan *plan, const AttnRtBatch *batch, const AttnRtIndices *pages,
+                               int64_t page_count) {
   NEED(plan);
   NEED(pages);
   NEED_STRUCT(batch);

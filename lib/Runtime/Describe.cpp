@@ -118,7 +118,8 @@ Status Plan::describe(std::string &text) const {
   }
   if (p.canSplit()) {
     KernelView merge = view.kernel(-1);
-    out["merge"] = {{"symbol", merge.desc->symbol}, {"ctas", merge.ctas}, {"items", merge.count}, {"pieces", p.numPieces}};
+    out["merge"] = {
+        {"symbol", merge.desc->symbol}, {"ctas", merge.ctas}, {"items", merge.count}, {"pieces", p.numPieces}};
   }
   text = out.dump(1);
   return Status();

@@ -136,7 +136,8 @@ public:
     if (!handle) {
       const char *why = dlerror();
       close(file);
-      return Status(Code::InvalidBundle, std::string("cpu: cannot load the bundle's shared object: ") + (why ? why : "?"));
+      return Status(Code::InvalidBundle,
+                    std::string("cpu: cannot load the bundle's shared object: ") + (why ? why : "?"));
     }
     module = new HostModule{handle, file};
     return Status();
@@ -176,8 +177,9 @@ public:
       }
       function(words, cta, buffer);
     }
-    return failed ? Status(Code::OutOfMemory, "cpu: cannot allocate " + std::to_string(kernel.smem) + " bytes of scratch")
-                  : Status();
+    return failed
+               ? Status(Code::OutOfMemory, "cpu: cannot allocate " + std::to_string(kernel.smem) + " bytes of scratch")
+               : Status();
   }
 };
 

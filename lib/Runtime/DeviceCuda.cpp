@@ -39,8 +39,8 @@ static cuda::Driver loadDriver() {
   if (cuda::Result result = table.init(0)) {
     const char *name = nullptr;
     table.getErrorName(result, &name);
-    table.problem = std::string("cuInit failed with ") + (name ? name : "an unknown error") +
-                    "; is there a GPU on this machine?";
+    table.problem =
+        std::string("cuInit failed with ") + (name ? name : "an unknown error") + "; is there a GPU on this machine?";
   }
   return table;
 }
@@ -115,7 +115,8 @@ public:
   Status alloc(size_t bytes, void *&pointer) override {
     return with([&] {
       cuda::Pointer result = 0;
-      Status status = check(driver().memAlloc(&result, bytes ? bytes : 256), "cuMemAlloc", std::to_string(bytes) + " bytes");
+      Status status =
+          check(driver().memAlloc(&result, bytes ? bytes : 256), "cuMemAlloc", std::to_string(bytes) + " bytes");
       pointer = reinterpret_cast<void *>(result);
       return status;
     });
@@ -139,12 +140,14 @@ public:
   Status copyToDevice(void *target, const void *source, size_t bytes, void *stream) override {
     if (!bytes)
       return Status();
-    return with([&] { return check(driver().copyToDevice(address(target), source, bytes, stream), "cuMemcpyHtoDAsync"); });
+    return with(
+        [&] { return check(driver().copyToDevice(address(target), source, bytes, stream), "cuMemcpyHtoDAsync"); });
   }
   Status copyToHost(void *target, const void *source, size_t bytes, void *stream) override {
     if (!bytes)
       return Status();
-    return with([&] { return check(driver().copyToHost(target, address(source), bytes, stream), "cuMemcpyDtoHAsync"); });
+    return with(
+        [&] { return check(driver().copyToHost(target, address(source), bytes, stream), "cuMemcpyDtoHAsync"); });
   }
   Status copyOnDevice(void *target, const void *source, size_t bytes, void *stream) override {
     if (!bytes)
@@ -200,7 +203,8 @@ public:
     });
   }
   Status launchGraph(void *graph, void *stream) override {
-    return with([&] { return check(driver().graphLaunch(static_cast<GraphHandle *>(graph)->exec, stream), "cuGraphLaunch"); });
+    return with(
+        [&] { return check(driver().graphLaunch(static_cast<GraphHandle *>(graph)->exec, stream), "cuGraphLaunch"); });
   }
   Status destroyGraph(void *graph) override {
     if (!graph)
@@ -242,9 +246,10 @@ public:
       kernel.threads = desc.threads;
       kernel.smem = desc.smem;
       if (desc.smem > 48 * 1024) // more than that has to be asked for
-        ATTNRT_TRY(check(driver().funcSetAttribute(kernel.function, cuda::MaxDynamicSharedBytes, static_cast<int>(desc.smem)),
-                         "cuFuncSetAttribute",
-                         "kernel '" + desc.symbol + "' needs " + std::to_string(desc.smem) + " bytes of shared memory"));
+        ATTNRT_TRY(
+            check(driver().funcSetAttribute(kernel.function, cuda::MaxDynamicSharedBytes, static_cast<int>(desc.smem)),
+                  "cuFuncSetAttribute",
+                  "kernel '" + desc.symbol + "' needs " + std::to_string(desc.smem) + " bytes of shared memory"));
       return Status();
     });
   }
@@ -269,8 +274,9 @@ public:
     auto step = [](int value, int first) { return value == 0 ? 0 : value == first ? 1 : value == 2 * first ? 2 : 3; };
     const uint32_t ones[5] = {1, 1, 1, 1, 1};
     return with([&] {
-      return check(driver().tensorMapEncodeTiled(&map, type, spec.rank, spec.base, spec.dims, spec.strides + 1, spec.box,
-                                                 ones, 0, step(spec.swizzle, 32), step(spec.promotion, 64), 0),
+      return check(driver().tensorMapEncodeTiled(&map, type, spec.rank, spec.base, spec.dims, spec.strides + 1,
+                                                 spec.box, ones, 0, step(spec.swizzle, 32), step(spec.promotion, 64),
+                                                 0),
                    "cuTensorMapEncodeTiled");
     });
   }

@@ -77,7 +77,9 @@ class Reader {
 public:
   Reader(const Json &object, std::string path) : object(object), path(std::move(path)) {}
 
-  Status checkObject() const { return object.is_object() ? Status() : bad(path, "expected an object, got " + show(object)); }
+  Status checkObject() const {
+    return object.is_object() ? Status() : bad(path, "expected an object, got " + show(object));
+  }
 
   std::string at(const char *key) const { return path.empty() ? key : path + "." + key; }
 
@@ -216,8 +218,8 @@ struct OperandParser {
   }
 
   Status parse(Reader &reader, const char *key, OperandRef &ref) const {
-    static const char *const names[] = {"q",     "k",          "v",       "o",      "lse",   "pages", "part_o", "part_lse",
-                                        "items", "cta_indptr", "counter", "tokens", "pieces"};
+    static const char *const names[] = {"q",        "k",     "v",          "o",       "lse",    "pages", "part_o",
+                                        "part_lse", "items", "cta_indptr", "counter", "tokens", "pieces"};
     std::string text;
     ATTNRT_TRY(reader.string(key, text));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
@@ -271,7 +273,8 @@ Status parseWord(const Json &json, const std::string &path, const Manifest &mani
 }
 
 /// An integer, or an object {key: dimension}.
-Status integerOrDim(Reader &reader, const char *key, const char *inner, int64_t low, int rank, int64_t &constant, int &dim) {
+Status integerOrDim(Reader &reader, const char *key, const char *inner, int64_t low, int rank, int64_t &constant,
+                    int &dim) {
   const Json *value;
   ATTNRT_TRY(reader.need(key, value));
   if (!value->is_object())
@@ -324,7 +327,8 @@ Status parseMap(const Json &json, const std::string &path, const Manifest &manif
   return reader.done();
 }
 
-Status parseKernel(const Json &json, const std::string &path, const Manifest &manifest, bool merge, KernelDesc &kernel) {
+Status parseKernel(const Json &json, const std::string &path, const Manifest &manifest, bool merge,
+                   KernelDesc &kernel) {
   Reader reader(json, path);
   ATTNRT_TRY(reader.checkObject());
   ATTNRT_TRY(reader.string("symbol", kernel.symbol));
@@ -342,11 +346,11 @@ Status parseKernel(const Json &json, const std::string &path, const Manifest &ma
   ATTNRT_TRY(reader.integer("ctas_per_sm", 1, 64, kernel.ctasPerSm));
   int group = manifest.headsQo / manifest.headsKv;
   if (!merge && kernel.pack != 1 && kernel.pack != group)
-    return bad(reader.at("pack"), "expected 1 or heads_qo / heads_kv (" + std::to_string(group) + "), got " +
-                                      std::to_string(kernel.pack));
+    return bad(reader.at("pack"),
+               "expected 1 or heads_qo / heads_kv (" + std::to_string(group) + "), got " + std::to_string(kernel.pack));
   if (!merge && kernel.rows < kernel.pack)
-    return bad(reader.at("rows"), "expected at least pack (" + std::to_string(kernel.pack) + "), got " +
-                                      std::to_string(kernel.rows));
+    return bad(reader.at("rows"),
+               "expected at least pack (" + std::to_string(kernel.pack) + "), got " + std::to_string(kernel.rows));
   const Json *words, *maps;
   ATTNRT_TRY(reader.array("words", words));
   ATTNRT_TRY(reader.array("maps", maps));
@@ -469,8 +473,8 @@ Status parseTop(const Json &json, uint64_t blobBytes, Manifest &m) {
   int64_t abi = 0;
   ATTNRT_TRY(reader.integer("abi", 1, INT32_MAX, abi));
   if (abi != ATTN_ABI_VERSION)
-    return bad("abi", "this runtime reads version " + std::to_string(ATTN_ABI_VERSION) + ", got " + std::to_string(abi) +
-                          "; compile the variant again");
+    return bad("abi", "this runtime reads version " + std::to_string(ATTN_ABI_VERSION) + ", got " +
+                          std::to_string(abi) + "; compile the variant again");
   ATTNRT_TRY(reader.string("name", m.name));
   ATTNRT_TRY(reader.string("target", m.target));
   if (!m.onHost() && m.target.compare(0, 3, "sm_") != 0)
@@ -478,8 +482,8 @@ Status parseTop(const Json &json, uint64_t blobBytes, Manifest &m) {
   ATTNRT_TRY(reader.integer("heads_qo", 1, 4096, m.headsQo));
   ATTNRT_TRY(reader.integer("heads_kv", 1, 4096, m.headsKv));
   if (m.headsQo % m.headsKv != 0)
-    return bad("heads_qo", "expected a multiple of heads_kv (" + std::to_string(m.headsKv) + "), got " +
-                               std::to_string(m.headsQo));
+    return bad("heads_qo",
+               "expected a multiple of heads_kv (" + std::to_string(m.headsKv) + "), got " + std::to_string(m.headsQo));
   ATTNRT_TRY(reader.integer("head_dim_qk", 1, 4096, m.headDimQk));
   ATTNRT_TRY(reader.integer("head_dim_vo", 1, 4096, m.headDimVo));
   ATTNRT_TRY(tensorElement(reader, "type_q", m.onHost(), m.typeQ));

@@ -103,8 +103,9 @@ Status Plan::setWorkspace(void *pointer, int64_t bytes) {
   if (!pointer || reinterpret_cast<uintptr_t>(pointer) % 256)
     return invalid("set workspace: argument 'pointer': expected device memory aligned to 256 bytes");
   if (impl->fixed && bytes < impl->layout.totalBytes)
-    return Status(Code::WorkspaceTooSmall, "set workspace: the workspace has " + std::to_string(bytes) + " bytes, but " +
-                                               std::to_string(impl->layout.totalBytes) + " are needed");
+    return Status(Code::WorkspaceTooSmall, "set workspace: the workspace has " + std::to_string(bytes) +
+                                               " bytes, but " + std::to_string(impl->layout.totalBytes) +
+                                               " are needed");
   if (bytes <= 0)
     return Status(Code::WorkspaceTooSmall, "set workspace: the workspace has " + std::to_string(bytes) +
                                                " bytes; workspaceSize tells how many are needed");
@@ -170,7 +171,8 @@ Status Plan::plan(const PlanInput &input, void *stream) {
   return Status();
 }
 
-Status Plan::items(int index, const AttnWorkItem *&data, int64_t &count, const int32_t *&ctaIndptr, int32_t &ctas) const {
+Status Plan::items(int index, const AttnWorkItem *&data, int64_t &count, const int32_t *&ctaIndptr,
+                   int32_t &ctas) const {
   const PlanImpl &p = *impl;
   if (!p.planned)
     return invalid("items: there is no plan; call plan first");

@@ -135,7 +135,8 @@ struct Cutter {
     units[unit].firstPiece = static_cast<int32_t>(pieces.size());
     units[unit].numPieces = 0;
   }
-  /// Visible tiles [from, to) of the unit. The outermost pieces take what is invisible as well: kernels decide, not the host.
+  /// Visible tiles [from, to) of the unit. The outermost pieces take what is invisible as well: kernels decide, not the
+  /// host.
   void add(int index, int32_t from, int32_t to, int group) {
     Unit &unit = units[index];
     Piece piece;
@@ -160,7 +161,8 @@ struct Cutter {
       piece.unit = index;
       piece.klo = static_cast<int32_t>(low);
       piece.khi = static_cast<int32_t>(std::min<int64_t>(low + chunk, unit.kvLen));
-      int64_t from = std::max<int64_t>(low / keys, unit.loTile), to = std::min<int64_t>((low + chunk) / keys, unit.hiTile);
+      int64_t from = std::max<int64_t>(low / keys, unit.loTile),
+              to = std::min<int64_t>((low + chunk) / keys, unit.hiTile);
       piece.cost = clampCost(std::max<int64_t>(to - from, 0) * keys + ItemOverhead);
       pieces.push_back(piece);
       ++unit.numPieces;
@@ -172,8 +174,8 @@ struct Cutter {
     Unit &unit = units[index];
     int64_t n = unit.visibleTiles(), parts = std::max<int64_t>(1, (n + tiles - 1) / tiles);
     for (int64_t i = 0; i < parts; ++i)
-      add(index, static_cast<int32_t>(unit.loTile + n * i / parts), static_cast<int32_t>(unit.loTile + n * (i + 1) / parts),
-          0);
+      add(index, static_cast<int32_t>(unit.loTile + n * i / parts),
+          static_cast<int32_t>(unit.loTile + n * (i + 1) / parts), 0);
   }
 };
 } // namespace
@@ -187,7 +189,8 @@ void PlanImpl::balanceKernel(int k) {
   state.firstPiece = static_cast<int32_t>(pieces.size());
   Cutter cut{units, pieces, desc.keys};
 
-  const bool chunked = canSplit() && (options.policy == SplitPolicy::Chunk || options.policy == SplitPolicy::BatchInvariant);
+  const bool chunked =
+      canSplit() && (options.policy == SplitPolicy::Chunk || options.policy == SplitPolicy::BatchInvariant);
   const bool mayCut = canSplit() && options.policy == SplitPolicy::Auto;
   const int64_t chunk = chunkFor(desc);
   int64_t largest = 0;
@@ -195,8 +198,8 @@ void PlanImpl::balanceKernel(int k) {
     const Unit &unit = units[u];
     if (unit.kernel != k)
       continue;
-    bool split = chunked && unit.kvLen > chunk &&
-                 (options.policy == SplitPolicy::Chunk || unit.singleTile || levels > 1);
+    bool split =
+        chunked && unit.kvLen > chunk && (options.policy == SplitPolicy::Chunk || unit.singleTile || levels > 1);
     if (split)
       cut.chunks(static_cast<int>(u), chunk);
     else
@@ -255,7 +258,8 @@ void PlanImpl::balanceKernel(int k) {
   if (!mayCut || place.ctas <= place.headTiles)
     return;
   const int64_t share = (state.cost * place.headTiles + place.ctas - 1) / place.ctas;
-  if (largest <= share || assignItems(k, place.ctas, place.headTiles, false) <= share + 2 * ItemOverhead + WideMergeOverhead)
+  if (largest <= share ||
+      assignItems(k, place.ctas, place.headTiles, false) <= share + 2 * ItemOverhead + WideMergeOverhead)
     return;
   const int64_t tiles = std::max<int64_t>(1, (share + desc.keys - 1) / desc.keys);
   pieces.resize(state.firstPiece);

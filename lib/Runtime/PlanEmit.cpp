@@ -258,8 +258,8 @@ static void emitTokens(PlanImpl &p) {
   for (int64_t r = 0; r < p.requests; ++r) {
     int32_t start = static_cast<int32_t>(qo[r]), length = static_cast<int32_t>(qo[r + 1]) - start;
     for (int32_t row = 0; row < length; ++row)
-      tokens[start + row] = {queryPosition(row, p.kvTotal[r], length), static_cast<int32_t>(r), row, length, p.kvTotal[r],
-                             {0, 0, 0}};
+      tokens[start + row] = {
+          queryPosition(row, p.kvTotal[r], length), static_cast<int32_t>(r), row, length, p.kvTotal[r], {0, 0, 0}};
   }
 }
 

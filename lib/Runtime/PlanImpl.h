@@ -75,10 +75,10 @@ struct Piece {
 struct PlanImpl {
   std::shared_ptr<Executable> executable;
   PlanOptions options;
-  int units_ = 1; ///< compute units
+  int units_ = 1;     ///< compute units
   bool fixed = false; ///< maxima were declared
 
-  Maxima maxima;  ///< of the current layout
+  Maxima maxima; ///< of the current layout
   Layout layout;
   int64_t layoutGeneration = 0;
 
@@ -149,7 +149,8 @@ struct PlanImpl {
   void buildUnits();
   void setVisible(Unit &unit, int lastRequest);
   // Range.cpp: global visible range of rows; false when the program gives up.
-  bool visibleRange(int64_t qpos0, int64_t rows, int64_t qoLen, int64_t kvTotal, int64_t request, int64_t &lo, int64_t &hi);
+  bool visibleRange(int64_t qpos0, int64_t rows, int64_t qoLen, int64_t kvTotal, int64_t request, int64_t &lo,
+                    int64_t &hi);
   // PlanBalance.cpp
   void balance();
   void balanceKernel(int kernel);

@@ -29,8 +29,9 @@ int64_t PlanImpl::chunkFor(const KernelDesc &kernel) const {
 static int64_t alignUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
 static Status tooLarge(const char *what, double value) {
-  return Status(Code::ExceedsMaxima, std::string("plan: the maxima need ") + std::to_string(static_cast<long long>(value)) +
-                                         " " + what + ", more than 2147483647; declare smaller maxima or a larger chunk");
+  return Status(Code::ExceedsMaxima, std::string("plan: the maxima need ") +
+                                         std::to_string(static_cast<long long>(value)) + " " + what +
+                                         ", more than 2147483647; declare smaller maxima or a larger chunk");
 }
 
 Status PlanImpl::computeLayout(const Maxima &max, Layout &out) const {
@@ -78,7 +79,8 @@ Status PlanImpl::computeLayout(const Maxima &max, Layout &out) const {
       mergePieces += (L > 1 ? extra : 2 * extra) * std::min(T, tile);
       mergeTokens += extra * std::min(T, tile);
     }
-    double items = (static_cast<double>(tiles) * L + extra + static_cast<double>(tiles) * chunkExtra) * kernel.headTiles;
+    double items =
+        (static_cast<double>(tiles) * L + extra + static_cast<double>(tiles) * chunkExtra) * kernel.headTiles;
     if (items > INT_MAX)
       return tooLarge("work items", items);
     kernel.capacity = static_cast<int64_t>(items);
@@ -139,8 +141,8 @@ Status PlanImpl::computeLayout(const Maxima &max, Layout &out) const {
 Status PlanImpl::ensureWorkspace() {
   if (workspaceBytes < layout.totalBytes || !workspace) {
     if (!ownsWorkspace && workspace)
-      return Status(Code::WorkspaceTooSmall, "plan: the workspace has " + std::to_string(workspaceBytes) + " bytes, but " +
-                                                 std::to_string(layout.totalBytes) +
+      return Status(Code::WorkspaceTooSmall, "plan: the workspace has " + std::to_string(workspaceBytes) +
+                                                 " bytes, but " + std::to_string(layout.totalBytes) +
                                                  " are needed; pass a larger one to setWorkspace");
     // Work in flight may still read the old one; freeing device memory waits for it.
     if (workspace)

@@ -46,7 +46,8 @@ void PlanImpl::setVisible(Unit &unit, int lastRequest) {
       if (rows <= 0)
         continue;
       int64_t lo, hi;
-      if (!visibleRange(queryPosition(token - start, kvTotal[r], stop - start), rows, stop - start, kvTotal[r], r, lo, hi)) {
+      if (!visibleRange(queryPosition(token - start, kvTotal[r], stop - start), rows, stop - start, kvTotal[r], r, lo,
+                        hi)) {
         low = 0;
         high = length;
         break;

@@ -67,7 +67,8 @@ Status PlanImpl::validate(const PlanInput &in) {
   if (levels < 1 || levels > m.levels)
     return invalid("plan: levels: expected 1.." + num(m.levels) + " (the bundle's), got " + num(levels));
   if (levels > 1 && !canSplit())
-    return invalid("plan: levels: several levels need the merge kernel that this bundle lacks; compile it with merging");
+    return invalid(
+        "plan: levels: several levels need the merge kernel that this bundle lacks; compile it with merging");
   if (!in.params.empty() && in.params.size() != m.params.size())
     return invalid("plan: params: expected none or " + num(m.params.size()) + ", got " + num(in.params.size()));
   if (fixed) {
@@ -109,13 +110,13 @@ Status PlanImpl::validate(const PlanInput &in) {
     // Levels of a ragged batch are parts of one K, so theirs may start anywhere.
     ATTNRT_TRY(checkIndptr(level.kvIndptr, "kv_indptr" + where, who, ragged && l > 0));
     if (level.kvIndptr.size != entries + 1)
-      return invalid("plan: kv_indptr" + where + ": expected " + num(entries + 1) + " entries (" + who + "s + 1), got " +
-                     num(level.kvIndptr.size));
+      return invalid("plan: kv_indptr" + where + ": expected " + num(entries + 1) + " entries (" + who +
+                     "s + 1), got " + num(level.kvIndptr.size));
     if (!ragged) {
       ATTNRT_TRY(checkArray(level.kvLast, "kv_last" + where));
       if (level.kvLast.size != entries)
-        return invalid("plan: kv_last" + where + ": expected " + num(entries) + " entries (one for each " + who + "), got " +
-                       num(level.kvLast.size));
+        return invalid("plan: kv_last" + where + ": expected " + num(entries) + " entries (one for each " + who +
+                       "), got " + num(level.kvLast.size));
       if (level.kvIndptr[entries] > 0) {
         if (!level.pages)
           return invalid("plan: pages" + where + ": the device array of page indices is null");
@@ -166,8 +167,8 @@ Status PlanImpl::validate(const PlanInput &in) {
   for (int l = 0; l < levels && pagesBase; ++l) {
     const char *pages = static_cast<const char *>(in.levels[l].pages);
     if (in.levels[l].kvIndptr[in.levels[l].kvIndptr.size - 1] > 0 && (pages - pagesBase) % indexBytes)
-      return invalid("plan: pages of level " + num(l) + ": expected an address that is a multiple of " + num(indexBytes) +
-                     " away from the first level's");
+      return invalid("plan: pages of level " + num(l) + ": expected an address that is a multiple of " +
+                     num(indexBytes) + " away from the first level's");
   }
   for (int32_t total : kvTotal)
     maxKv = std::max<int64_t>(maxKv, total);

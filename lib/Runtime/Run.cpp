@@ -91,7 +91,8 @@ Status PlanImpl::checkOperands(const Operands &ops) const {
     if (ops.lse.data)
       ATTNRT_TRY(checkTensor({"lse", ops.lse, Element::F32, 2, {-1, m.headsQo, -1, -1}, "[tokens, heads]"}, vectors));
   } else if (ops.lse.data) {
-    return invalid("run: operand 'lse' was given, but this bundle does not write it; leave it out or compile it with lse");
+    return invalid(
+        "run: operand 'lse' was given, but this bundle does not write it; leave it out or compile it with lse");
   }
   if (ops.numParams != static_cast<int>(m.params.size()) || (ops.numParams && !ops.params))
     return invalid("run: params: expected " + num(m.params.size()) + ", got " + num(ops.numParams));
@@ -205,7 +206,8 @@ struct Resolver {
 };
 } // namespace
 
-static Status encodeMap(PlanImpl &p, const MapDesc &desc, const TensorArg &tensor, const std::string &kernel, TensorMap &map) {
+static Status encodeMap(PlanImpl &p, const MapDesc &desc, const TensorArg &tensor, const std::string &kernel,
+                        TensorMap &map) {
   TensorMapSpec spec;
   spec.element = desc.element;
   spec.rank = static_cast<uint32_t>(desc.dims.size());
@@ -216,7 +218,8 @@ static Status encodeMap(PlanImpl &p, const MapDesc &desc, const TensorArg &tenso
   for (size_t i = 0; i < desc.dims.size(); ++i) {
     const MapDim &dim = desc.dims[i];
     spec.dims[i] = dim.sizeDim < 0 ? dim.extent : tensor.sizes[dim.sizeDim];
-    spec.strides[i] = dim.strideDim < 0 ? dim.strideBytes : tensor.strides[dim.strideDim] * elementBytes(tensor.element);
+    spec.strides[i] =
+        dim.strideDim < 0 ? dim.strideBytes : tensor.strides[dim.strideDim] * elementBytes(tensor.element);
     spec.box[i] = desc.box[i];
     empty |= spec.dims[i] == 0;
   }

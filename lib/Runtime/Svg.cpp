@@ -86,13 +86,15 @@ Status Plan::svg(std::string &text) const {
         PlanView::Known known = view.find(k, item);
         double wide = width * known.cost / widest;
         put(body,
-            "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"hsl(%.0f,62%%,%d%%)\"%s><title>request %d, "
+            "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"hsl(%.0f,62%%,%d%%)\"%s><title>request "
+            "%d, "
             "level %d, head %d, rows %d from token %d, keys %d to %d of %d%s</title></rect>\n",
             x, y, std::max(wide - 0.5, 0.3), row - 1, hue(item.request), known.level % 2 ? 74 : 62,
-            item.slot >= 0 ? " stroke=\"#333\" stroke-width=\"0.8\"" : "", item.request, known.level, item.head, item.rows,
-            item.token0, item.klo, item.khi, item.kv_len, item.slot >= 0 ? ", partial" : "");
+            item.slot >= 0 ? " stroke=\"#333\" stroke-width=\"0.8\"" : "", item.request, known.level, item.head,
+            item.rows, item.token0, item.klo, item.khi, item.kv_len, item.slot >= 0 ? ", partial" : "");
         if (wide > 44 && row >= 9)
-          put(body, "<text x=\"%.2f\" y=\"%.1f\" class=\"i\">r%d h%d</text>\n", x + 3, y + row * 0.75, item.request, item.head);
+          put(body, "<text x=\"%.2f\" y=\"%.1f\" class=\"i\">r%d h%d</text>\n", x + 3, y + row * 0.75, item.request,
+              item.head);
         x += wide;
       }
     }
@@ -106,13 +108,15 @@ Status Plan::svg(std::string &text) const {
   text.clear();
   put(text,
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" "
-      "font-family=\"sans-serif\">\n<style>.h{font-size:14px;font-weight:bold}.c{font-size:8px;text-anchor:end;fill:#666}"
+      "font-family=\"sans-serif\">\n<style>.h{font-size:14px;font-weight:bold}.c{font-size:8px;text-anchor:end;fill:#"
+      "666}"
       ".i{font-size:8px;fill:#111}</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
       left + width + 20, y, left + width + 20, y);
   put(text, "<text x=\"%g\" y=\"24\" class=\"h\">Plan of %s: %lld requests, %lld query tokens</text>\n", left,
       escape(p.manifest().name).c_str(), static_cast<long long>(p.requests), static_cast<long long>(p.totalTokens));
   put(text,
-      "<text x=\"%g\" y=\"42\" font-size=\"11\" fill=\"#444\">width: visible keys; colour: request; lighter: odd level; "
+      "<text x=\"%g\" y=\"42\" font-size=\"11\" fill=\"#444\">width: visible keys; colour: request; lighter: odd "
+      "level; "
       "outlined: partial result, merged afterwards</text>\n",
       left);
   text += body + "</svg>\n";

@@ -26,7 +26,8 @@ using namespace llvm;
 static cl::opt<std::string> file(cl::Positional, cl::init("-"), cl::desc("FILE"));
 static cl::list<std::string> names("kernel", cl::desc("kernels to run (default: all)"), cl::CommaSeparated);
 static cl::opt<std::string> against("against", cl::desc("kernel to compare with, instead of the reference"));
-static cl::opt<std::string> againstFile("against-file", cl::desc("file of the kernel of the same name to compare with"));
+static cl::opt<std::string> againstFile("against-file",
+                                        cl::desc("file of the kernel of the same name to compare with"));
 static cl::list<std::string> requests("batch", cl::desc("QUERIES:KEYS of each request (default: random)"),
                                       cl::CommaSeparated);
 static cl::opt<uint64_t> seed("seed", cl::init(0), cl::desc("seed of batch, data and schedule"));

@@ -47,8 +47,7 @@ llvm::Expected<CheckResult> attnrun::checkAgainstReference(mlir::attn::Attention
       return llvm::createStringError("a hook failed in the reference: " + error);
   }
   const attn::batch::Built &built = problem.built;
-  ref::Result baseline =
-      ref::fp32Baseline(reference, hooks, built.geometry.typeQ, built.geometry.typeO);
+  ref::Result baseline = ref::fp32Baseline(reference, hooks, built.geometry.typeQ, built.geometry.typeO);
   auto viewOf = [](const attn::batch::Tensor &tensor) {
     return ref::OutputView{tensor.data(), tensor.type, tensor.strides[0], tensor.strides[1]};
   };
@@ -61,7 +60,8 @@ llvm::Expected<CheckResult> attnrun::checkAgainstReference(mlir::attn::Attention
   result.checked = output.checked;
   result.text = "o: " + output.text();
   if (problem.wantsLse) {
-    ref::Comparison lse = ref::compareLse(reference, expected, viewOf(built.lse), ref::Tolerance::lse(approximate), &baseline);
+    ref::Comparison lse =
+        ref::compareLse(reference, expected, viewOf(built.lse), ref::Tolerance::lse(approximate), &baseline);
     result.ok &= lse.ok;
     result.checked += lse.checked;
     result.text += "\nlse: " + lse.text();

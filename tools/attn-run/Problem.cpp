@@ -16,9 +16,8 @@ static llvm::Expected<ref::Storage> storageOf(Value value, llvm::StringRef what)
   ref::Storage storage;
   Type element = cast<ShapedType>(value.getType()).getElementType();
   if (!ref::parseStorage(::attn::getElementName(element).str(), storage))
-    return llvm::createStringError(llvm::formatv("{0} has element type {1}; expected f32, bf16, f16, f8E4M3FN or f8E5M2",
-                                                 what, element)
-                                       .str());
+    return llvm::createStringError(
+        llvm::formatv("{0} has element type {1}; expected f32, bf16, f16, f8E4M3FN or f8E5M2", what, element).str());
   return storage;
 }
 
@@ -87,8 +86,8 @@ llvm::Expected<attnrun::Problem> attnrun::makeProblem(mlir::attn::AttentionOp op
   if (!::attn::batch::build(problem.batch, *geometry, problem.built, error))
     return llvm::createStringError(batchFile + ": " + error);
   problem.decls = declsOf(op);
-  std::string unknown = ::attn::batch::unknownParams(problem.batch, problem.decls,
-                                                   op.getVariant() ? op.getVariant()->str() : std::string("attention"));
+  std::string unknown = ::attn::batch::unknownParams(
+      problem.batch, problem.decls, op.getVariant() ? op.getVariant()->str() : std::string("attention"));
   if (!unknown.empty())
     return llvm::createStringError(batchFile + ": " + unknown);
   for (const auto &decl : problem.decls) {

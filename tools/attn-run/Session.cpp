@@ -57,7 +57,11 @@ std::string attnrun::defaultTarget(const attnrt::Device &device) {
   if (device.kind() == attnrt::DeviceKind::CPU)
     return "host";
   int capability = device.computeCapability();
-  return capability >= 100 ? "sm_100a" : capability >= 90 ? "sm_90a" : capability >= 89 ? "sm_89" : capability >= 86 ? "sm_86" : "sm_80";
+  return capability >= 100  ? "sm_100a"
+         : capability >= 90 ? "sm_90a"
+         : capability >= 89 ? "sm_89"
+         : capability >= 86 ? "sm_86"
+                            : "sm_80";
 }
 
 llvm::Expected<std::unique_ptr<Session>> Session::create(const std::string &bundle,

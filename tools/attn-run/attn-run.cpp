@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// attn-run FILE.mlir --batch=BATCH.json --device=cpu|cuda [--check] [--json] [--iters=N] [--target=CHIP] [--bundle=FILE]
+// attn-run FILE.mlir --batch=BATCH.json --device=cpu|cuda [--check] [--json] [--iters=N] [--target=CHIP]
+// [--bundle=FILE]
 //   [--plan-svg=FILE] [--cache]. Exit status: 0, 1 when --check finds an error above tolerance, 2 for everything else.
 //
 //===----------------------------------------------------------------------===//
@@ -15,13 +16,13 @@
 #include "attn/Compiler/Compiler.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 #include <chrono>
-#include "llvm/Support/FormatVariadic.h"
 
 namespace cl = llvm::cl;
 
@@ -120,10 +121,14 @@ int main(int argc, char **argv) {
   for (const attn::batch::Request &request : problem->built.requests)
     keys += request.kv;
   if (asJson) {
-    llvm::json::Object object{{"device", device->name()},      {"requests", problem->built.requests.size()},
-                              {"tokens", problem->built.qoIndptr.back()}, {"keys", keys},
-                              {"items", timing.items},         {"compile_ms", compileMs},
-                              {"plan_us", timing.planMicroseconds}, {"run_ms", timing.runMilliseconds}};
+    llvm::json::Object object{{"device", device->name()},
+                              {"requests", problem->built.requests.size()},
+                              {"tokens", problem->built.qoIndptr.back()},
+                              {"keys", keys},
+                              {"items", timing.items},
+                              {"compile_ms", compileMs},
+                              {"plan_us", timing.planMicroseconds},
+                              {"run_ms", timing.runMilliseconds}};
     if (check) {
       object["ok"] = result.ok;
       object["max_error"] = result.maxError;
@@ -133,9 +138,10 @@ int main(int argc, char **argv) {
     }
     llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
   } else {
-    llvm::outs() << llvm::formatv("{0}: {1} requests, {2} tokens, {3} keys, {4} items; compile {5:f1} ms, plan {6:f1} us",
-                                  device->name(), problem->built.requests.size(), problem->built.qoIndptr.back(), keys,
-                                  timing.items, compileMs, timing.planMicroseconds);
+    llvm::outs() << llvm::formatv(
+        "{0}: {1} requests, {2} tokens, {3} keys, {4} items; compile {5:f1} ms, plan {6:f1} us", device->name(),
+        problem->built.requests.size(), problem->built.qoIndptr.back(), keys, timing.items, compileMs,
+        timing.planMicroseconds);
     if (iterations)
       llvm::outs() << llvm::formatv(", run {0:f4} ms", timing.runMilliseconds);
     llvm::outs() << '\n';

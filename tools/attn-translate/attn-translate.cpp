@@ -48,27 +48,30 @@ static LogicalResult emit(Operation *op, llvm::raw_ostream &os, Kind kind) {
     return success();
   }
   for (const ::attn::KernelReport &kernel : assembly->kernels)
-    os << kernel.name << ": " << kernel.registers << " registers, " << kernel.spillStores + kernel.spillLoads << " bytes spilled, "
-       << kernel.stackBytes << " bytes of stack\n";
+    os << kernel.name << ": " << kernel.registers << " registers, " << kernel.spillStores + kernel.spillLoads
+       << " bytes spilled, " << kernel.stackBytes << " bytes of stack\n";
   return success();
 }
 
 static void dialects(DialectRegistry &registry) {
   ::attn::registerAllDialects(registry);
   ::attn::registerNVPTXTranslations(registry);
-  registry.insert<gpu::GPUDialect, LLVM::LLVMDialect, NVVM::NVVMDialect, arith::ArithDialect, func::FuncDialect, scf::SCFDialect,
-                  memref::MemRefDialect, math::MathDialect>();
+  registry.insert<gpu::GPUDialect, LLVM::LLVMDialect, NVVM::NVVMDialect, arith::ArithDialect, func::FuncDialect,
+                  scf::SCFDialect, memref::MemRefDialect, math::MathDialect>();
 }
 
 int main(int argc, char **argv) {
   TranslateFromMLIRRegistration llvmIR(
-      "kernels-to-llvm", "LLVM IR of the gpu.module", [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::LLVM); }, dialects);
+      "kernels-to-llvm", "LLVM IR of the gpu.module",
+      [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::LLVM); }, dialects);
   TranslateFromMLIRRegistration ptx(
-      "kernels-to-ptx", "PTX of the gpu.module", [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::PTX); }, dialects);
-  TranslateFromMLIRRegistration cubin(
-      "kernels-to-cubin", "machine code, by ptxas", [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::Cubin); }, dialects);
-  TranslateFromMLIRRegistration report(
-      "kernels-to-report", "registers and spills of each kernel", [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::Report); },
+      "kernels-to-ptx", "PTX of the gpu.module", [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::PTX); },
       dialects);
+  TranslateFromMLIRRegistration cubin(
+      "kernels-to-cubin", "machine code, by ptxas",
+      [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::Cubin); }, dialects);
+  TranslateFromMLIRRegistration report(
+      "kernels-to-report", "registers and spills of each kernel",
+      [](Operation *op, raw_ostream &os) { return emit(op, os, Kind::Report); }, dialects);
   return failed(mlirTranslateMain(argc, argv, "attention kernels to GPU code"));
 }

@@ -77,7 +77,7 @@ typedef struct AttnMergePiece {
 typedef struct AttnTokenInfo {
   int32_t position; /* global position of the token in its request */
   int32_t request;
-  int32_t row;      /* index within the request */
+  int32_t row; /* index within the request */
   int32_t qo_len;
   int32_t kv_total;
   int32_t reserved[3];
@@ -110,8 +110,8 @@ typedef union AttnWord {
 typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch);
 
 /* The manifest (JSON object), version 1. Unknown keys are an error; "element" and "rank" of a parameter are needed for
- * buffers only. On a GPU, rows of q, k, v and o are read in accesses of up to 16 bytes: address and strides are multiples
- * of the largest power of two, at most 16, that divides the bytes of a head vector.
+ * buffers only. On a GPU, rows of q, k, v and o are read in accesses of up to 16 bytes: address and strides are
+ * multiples of the largest power of two, at most 16, that divides the bytes of a head vector.
  *
  *  "abi": 1
  *  "name": variant's symbol name         "target": "host" | "sm_80" | ...
@@ -136,16 +136,15 @@ typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch
  *     "o" [tokens, heads, d], "lse" [tokens, heads], "pages" [n], "part_o" [rows, d] f32,
  *     "part_lse" [rows] f32, "items" (AttnWorkItem), "cta_indptr" (int32, CTAs + 1), "counter" (uint32),
  *     "tokens" (AttnTokenInfo), "pieces" (AttnMergePiece), or the name of a buffer parameter prefixed "param:".
- *     "pages" has no size (levels are addressed from the first one's array); "lse" is given unless the manifest says none.
- *  MAP: {"operand": O, "element": type, "dims": [{"extent": X, "stride": Y}...] innermost first,
- *        "box": [int...], "swizzle": 0|32|64|128, "promotion": 0|64|128|256}
- *     X: integer or {"size": dim of the operand}; Y: integer bytes or {"stride": dim}; dims[0] has no stride.
- *  RANGE: the mask analysis, for balance only: {"registers": n, "code": [[op, dst, a, b]...], "result": [lo, full_lo, full_hi, hi]}
- *     inputs in registers 0..4: qpos0, rows (tokens), qo_len, kv_total, request; then the index parameters in order
- *     (f32 and buffer parameters take a register too, unusable). op: "const" (a is the value), "add", "sub", "mul",
- *     "div" (floor), "min", "max", "load" (a: parameter number, b: index register; only of buffers the host may read;
- *     without it the program ends: whole range). Result: keys outside [lo, hi) are invisible to every row, keys in
- *     [full_lo, full_hi) visible to all.
+ *     "pages" has no size (levels are addressed from the first one's array); "lse" is given unless the manifest says
+ * none. MAP: {"operand": O, "element": type, "dims": [{"extent": X, "stride": Y}...] innermost first, "box": [int...],
+ * "swizzle": 0|32|64|128, "promotion": 0|64|128|256} X: integer or {"size": dim of the operand}; Y: integer bytes or
+ * {"stride": dim}; dims[0] has no stride. RANGE: the mask analysis, for balance only: {"registers": n, "code": [[op,
+ * dst, a, b]...], "result": [lo, full_lo, full_hi, hi]} inputs in registers 0..4: qpos0, rows (tokens), qo_len,
+ * kv_total, request; then the index parameters in order (f32 and buffer parameters take a register too, unusable). op:
+ * "const" (a is the value), "add", "sub", "mul", "div" (floor), "min", "max", "load" (a: parameter number, b: index
+ * register; only of buffers the host may read; without it the program ends: whole range). Result: keys outside [lo, hi)
+ * are invisible to every row, keys in [full_lo, full_hi) visible to all.
  */
 
 #ifdef __cplusplus

@@ -34,7 +34,20 @@ enum class Lse : int { Natural, Base2, None };
 
 /// What a word or a tensor map refers to.
 enum class OperandKind : int {
-  Q, K, V, O, Lse, Pages, PartO, PartLse, Items, CtaIndptr, Counter, Tokens, Pieces, Param
+  Q,
+  K,
+  V,
+  O,
+  Lse,
+  Pages,
+  PartO,
+  PartLse,
+  Items,
+  CtaIndptr,
+  Counter,
+  Tokens,
+  Pieces,
+  Param
 };
 struct OperandRef {
   OperandKind kind = OperandKind::Q;

@@ -43,9 +43,9 @@ enum class Hint : int { FromBundle = 0, On = 1, Off = 2 };
 struct PlanOptions {
   Maxima maxima;
   SplitPolicy policy = SplitPolicy::Auto;
-  int64_t chunk = 0;      ///< keys, rounded up to a multiple of the kernel's tile; 0: 4096
-  int32_t ctas = 0;       ///< CTAs of each kernel; 0: compute units x ctas_per_sm
-  int32_t units = 0;      ///< compute units to use; 0: the device's
+  int64_t chunk = 0; ///< keys, rounded up to a multiple of the kernel's tile; 0: 4096
+  int32_t ctas = 0;  ///< CTAs of each kernel; 0: compute units x ctas_per_sm
+  int32_t units = 0; ///< compute units to use; 0: the device's
   Hint causal = Hint::FromBundle;
   bool fixedGrid = false; ///< launch every kernel always, so that a captured graph stays valid
 };
@@ -78,7 +78,8 @@ struct ParamValue {
 struct PlanInput {
   IndexArray qoIndptr; ///< requests + 1
   std::vector<LevelInput> levels;
-  IndexArray kvTotal; ///< bsr only, optional: keys of each sequence, for hooks; default: the longest list of its row blocks
+  IndexArray
+      kvTotal; ///< bsr only, optional: keys of each sequence, for hooks; default: the longest list of its row blocks
   std::vector<ParamValue> params; ///< in the manifest's order; empty: whole ranges are assumed visible
 };
 
@@ -111,7 +112,8 @@ public:
   static Status create(std::shared_ptr<Executable> executable, const PlanOptions &options, std::shared_ptr<Plan> &plan);
   ~Plan();
 
-  /// Bytes for those maxima: the items and tables that plan() writes, and, with the partial results, all of the workspace.
+  /// Bytes for those maxima: the items and tables that plan() writes, and, with the partial results, all of the
+  /// workspace.
   Status planSize(const Maxima &maxima, int64_t &bytes) const;
   Status workspaceSize(const Maxima &maxima, int64_t &bytes) const;
   /// The same for a batch: what this batch needs when no maxima are declared.

@@ -23,12 +23,12 @@ namespace attnrt {
 /// The same numbers as AttnRtCode of the C API.
 enum class Code : int {
   Ok = 0,
-  InvalidArgument = 1,  ///< an argument breaks a rule
-  InvalidBundle = 2,    ///< the bundle's bytes or manifest are wrong
+  InvalidArgument = 1,   ///< an argument breaks a rule
+  InvalidBundle = 2,     ///< the bundle's bytes or manifest are wrong
   WorkspaceTooSmall = 3, ///< the text states the bytes needed
-  ExceedsMaxima = 4,    ///< the batch is larger than what was declared
-  DeviceError = 5,      ///< the device or its driver said no
-  Unsupported = 6,      ///< this device or build cannot do it
+  ExceedsMaxima = 4,     ///< the batch is larger than what was declared
+  DeviceError = 5,       ///< the device or its driver said no
+  Unsupported = 6,       ///< this device or build cannot do it
   IoError = 7,
   OutOfMemory = 8,
 };

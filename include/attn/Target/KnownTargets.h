@@ -26,11 +26,11 @@ struct TargetInfo {
   int64_t sharedPerSm;         // bytes that resident CTAs share (each takes 1 KiB more than it asks for)
   int64_t registersPerSm;      // 32-bit registers
   int64_t threadsPerSm;
-  bool asyncCopy;              // cp.async
-  bool tma;                    // cp.async.bulk.tensor, mbarrier transactions
-  bool wgmma;                  // wgmma.mma_async
-  bool setMaxRegisters;        // setmaxnreg
-  bool fp8Convert;             // cvt e4m3/e5m2 to f16
+  bool asyncCopy;       // cp.async
+  bool tma;             // cp.async.bulk.tensor, mbarrier transactions
+  bool wgmma;           // wgmma.mma_async
+  bool setMaxRegisters; // setmaxnreg
+  bool fp8Convert;      // cvt e4m3/e5m2 to f16
   bool isGpu() const { return registersPerSm != 0; }
 };
 

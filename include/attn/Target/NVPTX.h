@@ -47,7 +47,8 @@ struct Assembly {
   std::vector<std::string> warnings;
 };
 
-/// The ptxas to use: `hint` when not empty, else $ATTN_PTXAS, PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; "" when there is none.
+/// The ptxas to use: `hint` when not empty, else $ATTN_PTXAS, PATH, $CUDA_HOME/bin, /usr/local/cuda/bin; "" when there
+/// is none.
 std::string findPtxas(llvm::StringRef hint);
 
 /// Runs ptxas -v. Errors: it cannot be run, or what it says.

@@ -31,10 +31,11 @@ static constexpr float kLog2E = 1.44269504088896340736f;
 
 Value attn::buildZeroIfEmpty(KernelBuilder &kb, Value x) {
   Value ninf = kb.f32(-std::numeric_limits<float>::infinity()), zero = kb.f32(0);
-  return kb.map(cast<RegType>(x.getType()), {{x, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
-    Value empty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, in[0], ninf);
-    return arith::SelectOp::create(b, loc, empty, zero, in[0]);
-  });
+  return kb.map(cast<RegType>(x.getType()), {{x, {}}},
+                [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
+                  Value empty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, in[0], ninf);
+                  return arith::SelectOp::create(b, loc, empty, zero, in[0]);
+                });
 }
 
 Value attn::buildExp2Diff(KernelBuilder &kb, Value x, Value y, ArrayRef<int64_t> dims) {
@@ -188,10 +189,9 @@ KeyRange AttentionKernel::buildRange() {
       own = emit(qpos, one, item.qoLen, item.kvTotal, item.request);
     }
     auto state = loop.getRegionIterArgs();
-    SmallVector<Value> next = {arith::MinSIOp::create(b, loc, state[0], own[0]),
-                               arith::MaxSIOp::create(b, loc, state[1], own[1]),
-                               arith::MinSIOp::create(b, loc, state[2], own[2]),
-                               arith::MaxSIOp::create(b, loc, state[3], own[3])};
+    SmallVector<Value> next = {
+        arith::MinSIOp::create(b, loc, state[0], own[0]), arith::MaxSIOp::create(b, loc, state[1], own[1]),
+        arith::MinSIOp::create(b, loc, state[2], own[2]), arith::MaxSIOp::create(b, loc, state[3], own[3])};
     scf::YieldOp::create(b, loc, next);
     for (int i = 0; i < 4; ++i)
       seen[i] = loop.getResult(i);
@@ -222,8 +222,8 @@ Value AttentionKernel::buildView(Value buffer, int64_t dim) {
   if (spec.format == FormatKind::Ragged)
     return tile::ViewOp::create(b, loc, tile::ViewType::get({dyn, dim}, spec.kvType), buffer,
                                 ValueRange{item.table, head}, item.kvLen, Value(), Value());
-  return tile::ViewOp::create(b, loc, tile::ViewType::get({dyn, dim}, spec.kvType, spec.page), buffer,
-                              ValueRange{head}, item.kvLen, kb.arg("pages"), item.table);
+  return tile::ViewOp::create(b, loc, tile::ViewType::get({dyn, dim}, spec.kvType, spec.page), buffer, ValueRange{head},
+                              item.kvLen, kb.arg("pages"), item.table);
 }
 
 FailureOr<Value> AttentionKernel::buildQuery() {
@@ -351,17 +351,16 @@ Value AttentionKernel::buildMask(Value x, const CoordFrame &frame, const KeyRang
     dims.push_back(input.dims);
   }
   Value key = range.fullLo ? frame.keys->j : Value();
-  return tile::MaskOp::create(b, loc, x, values, dims, key, range.fullLo, range.fullHi,
-                              range.fullLo ? spec.config.getKeys() : 0, /*zero=*/!spec.softmax,
-                              [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
-                                Value number = buildKey(b, loc, kb, frame, idx);
-                                Value there =
-                                    arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, range.end);
-                                if (!body)
-                                  return there;
-                                Value visible = body->clone(b, loc, in, idx);
-                                return arith::AndIOp::create(b, loc, there, visible);
-                              });
+  return tile::MaskOp::create(
+      b, loc, x, values, dims, key, range.fullLo, range.fullHi, range.fullLo ? spec.config.getKeys() : 0,
+      /*zero=*/!spec.softmax, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
+        Value number = buildKey(b, loc, kb, frame, idx);
+        Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, range.end);
+        if (!body)
+          return there;
+        Value visible = body->clone(b, loc, in, idx);
+        return arith::AndIOp::create(b, loc, there, visible);
+      });
 }
 
 FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, Value vView, Value j, ValueRange state,

@@ -22,7 +22,8 @@ class AttnToTilePass : public attn::impl::AttnToTilePassBase<AttnToTilePass> {
     WalkResult unsupported = getOperation().walk([](Operation *op) {
       if (!isa<attn::MergeOp, attn::AppendOp>(op))
         return WalkResult::advance();
-      op->emitOpError() << "has no lowering yet; the runtime merges partial states, and pages are written by the caller";
+      op->emitOpError()
+          << "has no lowering yet; the runtime merges partial states, and pages are written by the caller";
       return WalkResult::interrupt();
     });
     if (unsupported.wasInterrupted())

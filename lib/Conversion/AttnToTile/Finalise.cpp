@@ -43,11 +43,12 @@ static void addSink(KernelBuilder &kb, HookOp hook, RowCoords &rows, Value &o, V
   Value max = buildZeroIfEmpty(kb, kb.mapOp<arith::MaximumFOp>(row, {{lse2, {}}, {sink, {}}}));
   Value keys = buildExp2Diff(kb, lse2, max), none = buildExp2Diff(kb, sink, max);
   Value sum = kb.mapOp<arith::AddFOp>(row, {{keys, {}}, {none, {}}});
-  Value weight = kb.map(row, {{keys, {}}, {sum, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
-    Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, in[1], zero);
-    Value divisor = arith::SelectOp::create(b, loc, some, in[1], one);
-    return arith::DivFOp::create(b, loc, in[0], divisor);
-  });
+  Value weight =
+      kb.map(row, {{keys, {}}, {sum, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
+        Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, in[1], zero);
+        Value divisor = arith::SelectOp::create(b, loc, some, in[1], one);
+        return arith::DivFOp::create(b, loc, in[0], divisor);
+      });
   o = kb.mapOp<arith::MulFOp>(cast<RegType>(o.getType()), {{o, {}}, {weight, {0}}});
   lse2 = kb.map(row, {{max, {}}, {sum, {}}}, [](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
     Value log = math::Log2Op::create(b, loc, in[1], arith::FastMathFlags::afn);

@@ -274,15 +274,16 @@ FailureOr<Value> VectorLift::materialise(Value value, Type element) {
   for (Value leaf : leaves)
     inputs.push_back({tiles[leaf], {}});
   HookBody body(kb, hook, frame, inputs);
-  return kb.map(type(extentOf(value), element), inputs,
-                [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) {
-                  body.begin(b, loc, in, idx);
-                  IRMapping done;
-                  for (auto [leaf, arg] : llvm::zip(leaves, in))
-                    done.map(leaf, convertFloat(b, loc, arg, b.getF32Type()));
-                  return convertFloat(b, loc, scalarOf(body, b, loc, value, done), element);
-                },
-                /*at=*/true);
+  return kb.map(
+      type(extentOf(value), element), inputs,
+      [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) {
+        body.begin(b, loc, in, idx);
+        IRMapping done;
+        for (auto [leaf, arg] : llvm::zip(leaves, in))
+          done.map(leaf, convertFloat(b, loc, arg, b.getF32Type()));
+        return convertFloat(b, loc, scalarOf(body, b, loc, value, done), element);
+      },
+      /*at=*/true);
 }
 
 FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
@@ -290,8 +291,8 @@ FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
   int64_t dim = extentOf(op.getResult()), half = spec.rotary / 2;
   int64_t unit = spec.interleaved ? 8 : 16; // tiles are cut at multiples of 8
   if (spec.rotary % unit != 0)
-    return op.emitOpError() << "has rotary = " << spec.rotary << ", which cannot be lifted to tiles; expected a multiple of "
-                            << unit;
+    return op.emitOpError() << "has rotary = " << spec.rotary
+                            << ", which cannot be lifted to tiles; expected a multiple of " << unit;
   Value source = op.getValue();
   Value x;
   auto known = tiles.find(source);

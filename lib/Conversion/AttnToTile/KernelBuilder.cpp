@@ -90,8 +90,8 @@ KernelBuilder::KernelBuilder(OpBuilder &builder, const KernelSpec &spec, StringR
   forEach = tile::ForEachOp::create(b, loc, arg("items"), tile::getItemFields());
   tile::ReturnOp::create(b, loc);
   Block &body = forEach.getBody().front();
-  Value *fields[] = {&item.token0, &item.rows,  &item.head, &item.request, &item.table, &item.kvLen, &item.kpos0,
-                     &item.qpos0,  &item.klo,   &item.khi,  &item.slot,    &item.qoLen, &item.row0,  &item.kvTotal};
+  Value *fields[] = {&item.token0, &item.rows, &item.head, &item.request, &item.table, &item.kvLen, &item.kpos0,
+                     &item.qpos0,  &item.klo,  &item.khi,  &item.slot,    &item.qoLen, &item.row0,  &item.kvTotal};
   for (auto [field, value] : llvm::zip_equal(fields, body.getArguments()))
     *field = value;
   b.setInsertionPoint(body.getTerminator());
@@ -166,8 +166,9 @@ Value KernelBuilder::convert(Value value, Type element) {
   auto type = cast<tile::RegType>(value.getType());
   if (type.getElementType() == element)
     return value;
-  return map(reg(type.getShape(), element), {{value, {}}},
-             [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) { return convertFloat(b, loc, in[0], element); });
+  return map(reg(type.getShape(), element), {{value, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) {
+    return convertFloat(b, loc, in[0], element);
+  });
 }
 
 Value KernelBuilder::reduce(tile::ReduceKind kind, Value value, int64_t dim, Value init) {
@@ -236,12 +237,13 @@ void RowCoords::require(CoordKind kind) {
   // One value a row, from the row's number (clamped to the last one).
   auto perRow = [&](llvm::function_ref<Value(OpBuilder &, Value row)> body) {
     Value last = getLastRow();
-    return kb.map(KernelBuilder::reg({rows}, b.getIndexType()), {},
-                  [&](OpBuilder &b, Location loc, ValueRange, ValueRange idx) -> Value {
-                    Value row = arith::MinSIOp::create(b, loc, idx[0], last);
-                    return body(b, row);
-                  },
-                  /*at=*/true);
+    return kb.map(
+        KernelBuilder::reg({rows}, b.getIndexType()), {},
+        [&](OpBuilder &b, Location loc, ValueRange, ValueRange idx) -> Value {
+          Value row = arith::MinSIOp::create(b, loc, idx[0], last);
+          return body(b, row);
+        },
+        /*at=*/true);
   };
   Value packValue = pack > 1 ? kb.index(pack) : Value();
   auto tokenOf = [&](OpBuilder &b, Value row) -> Value {

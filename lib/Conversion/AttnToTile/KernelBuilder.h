@@ -85,8 +85,7 @@ public:
   SmallVector<Value>
   mapMany(ArrayRef<tile::RegType> results, ArrayRef<MapInput> inputs, bool at,
           llvm::function_ref<SmallVector<Value>(OpBuilder &, Location, ValueRange, ValueRange)> body);
-  template <typename OpTy>
-  Value mapOp(tile::RegType result, ArrayRef<MapInput> inputs) {
+  template <typename OpTy> Value mapOp(tile::RegType result, ArrayRef<MapInput> inputs) {
     return map(result, inputs, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
       return OpTy::create(b, loc, result.getElementType(), in);
     });

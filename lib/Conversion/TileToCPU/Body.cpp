@@ -160,7 +160,8 @@ LogicalResult Emitter::emitMemRefLoad(memref::LoadOp op, int64_t w) {
   for (int64_t lane = 0; lane < w; ++lane) {
     SmallVector<Value> position;
     for (Value at : indices)
-      position.push_back(isVarying(at) ? vector::ExtractOp::create(b, loc, at, ArrayRef<int64_t>{lane}).getResult() : at);
+      position.push_back(isVarying(at) ? vector::ExtractOp::create(b, loc, at, ArrayRef<int64_t>{lane}).getResult()
+                                       : at);
     gathered = vector::InsertOp::create(b, loc, loadConverted(address(position), element, 0), gathered,
                                         ArrayRef<int64_t>{lane});
   }
@@ -339,7 +340,8 @@ LogicalResult Emitter::emitPerLane(Operation *op, int64_t w) {
       return failure();
     SmallVector<Value> results;
     for (auto [i, result] : llvm::enumerate(op->getResults()))
-      results.push_back(vector::InsertOp::create(b, loc, lookup(result), forOp.getRegionIterArg(i), OpFoldResult(lane)));
+      results.push_back(
+          vector::InsertOp::create(b, loc, lookup(result), forOp.getRegionIterArg(i), OpFoldResult(lane)));
     if (!results.empty())
       scf::YieldOp::create(b, loc, results);
     for (auto [value, varying] : saved)

@@ -24,7 +24,7 @@ namespace {
 struct Format {
   unsigned bits, mantissa;
   int bias;
-  bool hasInf; // else the all-ones pattern is NaN and there is no infinity
+  bool hasInf;       // else the all-ones pattern is NaN and there is no infinity
   uint32_t infinity; // first pattern that is not finite
   float largest;
 };
@@ -62,7 +62,8 @@ Value Emitter::fromBits(Value bits, FloatType type) {
   Value scaled = arith::MulFOp::create(b, loc, arith::BitcastOp::create(b, loc, f32, shifted),
                                        constant(f32, std::ldexp(1.0, 127 - format.bias)));
   Value finite = arith::BitcastOp::create(b, loc, i32, scaled);
-  Value special = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, magnitude, constantInt(i32, format.infinity));
+  Value special =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::uge, magnitude, constantInt(i32, format.infinity));
   Value inf = arith::OrIOp::create(b, loc, shifted, constantInt(i32, format.hasInf ? 0x7f800000 : 0x7fc00000));
   Value result = arith::SelectOp::create(b, loc, special, inf, finite);
   return arith::BitcastOp::create(b, loc, f32, arith::OrIOp::create(b, loc, result, sign));
@@ -104,8 +105,8 @@ Value Emitter::roundTo(Value value, FloatType type) {
   unsigned mantissa = type.isBF16() ? 7 : getFormat(type).mantissa, drop = 23 - mantissa;
   // To nearest even: add half a unit, less one when the kept part is even.
   auto nearest = [&](Value raw) {
-    Value odd = arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, raw, constantInt(i32, drop)),
-                                      constantInt(i32, 1));
+    Value odd =
+        arith::AndIOp::create(b, loc, arith::ShRUIOp::create(b, loc, raw, constantInt(i32, drop)), constantInt(i32, 1));
     Value add = arith::AddIOp::create(b, loc, odd, constantInt(i32, (1 << (drop - 1)) - 1));
     Value sum = arith::AddIOp::create(b, loc, raw, add);
     return arith::AndIOp::create(b, loc, sum, constantInt(i32, -(int64_t(1) << drop))).getResult();
@@ -137,7 +138,9 @@ Value Emitter::roundTo(Value value, FloatType type) {
 }
 
 Value Emitter::loadConverted(Value pointer, Type element, int64_t w) {
-  auto load = [&](Type type) -> Value { return LLVM::LoadOp::create(b, loc, vec(type, w), pointer, storageBytes(type)); };
+  auto load = [&](Type type) -> Value {
+    return LLVM::LoadOp::create(b, loc, vec(type, w), pointer, storageBytes(type));
+  };
   if (element.isF16() && options.f16c)
     return arith::ExtFOp::create(b, loc, vec(b.getF32Type(), w), load(element));
   if (isNarrowFloat(element))

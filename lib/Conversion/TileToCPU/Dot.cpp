@@ -34,7 +34,8 @@ static SmallVector<Value> at(const TileRef &tile, ValueRange batch, Value row, V
   return position;
 }
 
-void Emitter::dotTransposed(const TileRef &a, const TileRef &bt, const TileRef *acc, const TileRef &c, ValueRange batch) {
+void Emitter::dotTransposed(const TileRef &a, const TileRef &bt, const TileRef *acc, const TileRef &c,
+                            ValueRange batch) {
   int64_t m = c.shape[c.shape.size() - 2], n = c.shape.back(), k = a.shape.back();
   int64_t w = widthFor(k), mr = 1, nr = 1;
   for (;; w /= 2) {

@@ -166,7 +166,9 @@ private:
   Value index(int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); }
   Value constant(Type type, double value); // float, index or integer, scalar or vector
   Value constantInt(Type type, int64_t value);
-  Value zeroOf(Type type) { return isa<FloatType>(getElementTypeOrSelf(type)) ? constant(type, 0.0) : constantInt(type, 0); }
+  Value zeroOf(Type type) {
+    return isa<FloatType>(getElementTypeOrSelf(type)) ? constant(type, 0.0) : constantInt(type, 0);
+  }
   Value gep(Value base, Type element, Value offset);
   Value iota(Value base, int64_t w); // base, base + 1, ... as vector<w x index>
   Type vec(Type element, int64_t w) const { return w ? Type(VectorType::get({w}, element)) : element; }

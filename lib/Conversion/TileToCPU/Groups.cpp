@@ -138,9 +138,8 @@ LogicalResult Emitter::emitGroup(ArrayRef<Operation *> ops) {
       return same;
     };
     for (Value result : op->getResults()) {
-      bool elsewhere = isa<ReduceOp>(op) || llvm::any_of(result.getUsers(), [&](Operation *user) {
-                         return !llvm::is_contained(ops, user);
-                       });
+      bool elsewhere = isa<ReduceOp>(op) ||
+                       llvm::any_of(result.getUsers(), [&](Operation *user) { return !llvm::is_contained(ops, user); });
       if (elsewhere) {
         TileRef tile = makeDestination(result, ops, inPlace);
         destinations[result] = tile;

@@ -88,7 +88,8 @@ LogicalResult Emitter::checkTypes() {
 LogicalResult Emitter::checkCarried(Operation *op, ValueRange values) {
   for (Value value : values)
     if (!isTile(value.getType()) && !isSupported(value.getType()))
-      return error(op, "cannot carry a value of type ") << value.getType() << " on the host path; carry tiles and scalars";
+      return error(op, "cannot carry a value of type ")
+             << value.getType() << " on the host path; carry tiles and scalars";
   return success();
 }
 
@@ -106,13 +107,12 @@ LogicalResult Emitter::bindArguments() {
       int64_t offset;
       Type element = memref.getElementType();
       if (failed(memref.getStridesAndOffset(strides, offset)) || !isSupported(element))
-        return error(kernel, "argument ") << i << " has type " << memref
-                                          << ", expected a strided buffer of numbers that the host path has";
+        return error(kernel, "argument ")
+               << i << " has type " << memref << ", expected a strided buffer of numbers that the host path has";
       buffer.pointer = getWord(makeWord("pointer", role), ptr());
       for (auto [dim, stride] : llvm::enumerate(strides))
-        buffer.strides.push_back(ShapedType::isDynamic(stride)
-                                     ? getWord(makeWord("stride", role, dim), b.getIndexType())
-                                     : index(stride));
+        buffer.strides.push_back(
+            ShapedType::isDynamic(stride) ? getWord(makeWord("stride", role, dim), b.getIndexType()) : index(stride));
       memrefs[argument] = buffer;
       continue;
     }
@@ -120,7 +120,8 @@ LogicalResult Emitter::bindArguments() {
       continue;
     if (role == "scale" && type.isF32())
       scalars[argument] = getWord(makeWord("scale"), type);
-    else if (role.consume_front("param:") && (type.isF32() || type.isIndex() || type.isInteger(64) || type.isInteger(32)))
+    else if (role.consume_front("param:") &&
+             (type.isF32() || type.isIndex() || type.isInteger(64) || type.isInteger(32)))
       scalars[argument] = getWord(makeWord("param", role), type);
     else
       return error(kernel, "argument ") << i << " of role '" << kernel.getArgRole(i) << "' cannot have type " << type
@@ -388,8 +389,8 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
     carried[i].buffer->pinned = true;
     copyTile(tiles.find(init)->second, carried[i]);
   }
-  auto forOp = scf::ForOp::create(b, loc, lookup(op.getLowerBound()), lookup(op.getUpperBound()), lookup(op.getStep()),
-                                  inits);
+  auto forOp =
+      scf::ForOp::create(b, loc, lookup(op.getLowerBound()), lookup(op.getUpperBound()), lookup(op.getStep()), inits);
   Block &body = *op.getBody();
   auto yield = cast<scf::YieldOp>(body.getTerminator());
   {

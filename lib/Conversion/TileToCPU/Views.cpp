@@ -49,8 +49,9 @@ Value Emitter::rowPointer(const ViewRef &view, Value row) {
     Value size = index(view.type.getPage());
     Value page = add(view.first, arith::DivUIOp::create(b, loc, row, size));
     Value inPage = arith::RemUIOp::create(b, loc, row, size);
-    Value entry = loadConverted(gep(view.pages.pointer, view.pages.type.getElementType(), mul(page, view.pages.strides[0])),
-                                view.pages.type.getElementType(), 0);
+    Value entry =
+        loadConverted(gep(view.pages.pointer, view.pages.type.getElementType(), mul(page, view.pages.strides[0])),
+                      view.pages.type.getElementType(), 0);
     if (!entry.getType().isIndex())
       entry = arith::IndexCastOp::create(b, loc, b.getIndexType(), entry);
     offset = add(mul(entry, view.source.strides[0]), mul(inPage, view.source.strides[1]));
@@ -97,7 +98,8 @@ LogicalResult Emitter::emitLoad(LoadOp op) {
   Type type = vec(computeType(tile.element), w);
   Type element = computeType(tile.element);
   auto target = [&](Value r, Value d) {
-    Value offset = vectorRows ? arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, r, index(length)), d).getResult() : r;
+    Value offset =
+        vectorRows ? arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, r, index(length)), d).getResult() : r;
     return gep(tile.base, element, offset);
   };
   auto forRows = [&](Value from, Value to, llvm::function_ref<void(Value)> body) {

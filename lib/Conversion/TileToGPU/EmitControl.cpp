@@ -20,7 +20,8 @@ using namespace mlir::tile;
 static void branchBack(Emitter &e, Block *header, ValueRange operands) {
   auto br = LLVM::BrOp::create(e.b, e.loc, operands, header);
   auto unroll = LLVM::LoopUnrollAttr::get(e.context, /*disable=*/e.b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
-  br.setLoopAnnotationAttr(LLVM::LoopAnnotationAttr::get(e.context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
+  br.setLoopAnnotationAttr(
+      LLVM::LoopAnnotationAttr::get(e.context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
 }
 
 /// Stages in flight at the header of a loop are those in flight at its end.
@@ -257,7 +258,8 @@ static LogicalResult emitCall(Emitter &e, func::CallOp call) {
   if (!callee || callee.isExternal())
     return call.emitError() << "calls '" << call.getCallee() << "', which has no body here";
   if (!llvm::hasSingleElement(callee.getBody()))
-    return call.emitError() << "calls '" << call.getCallee() << "', which has several blocks, expected structured control flow";
+    return call.emitError() << "calls '" << call.getCallee()
+                            << "', which has several blocks, expected structured control flow";
   // Recursion would not end; the depth of calls is bounded by the number of functions.
   for (Operation *op = call->getParentOp(); op; op = op->getParentOp())
     if (op == callee)
@@ -269,7 +271,8 @@ static LogicalResult emitCall(Emitter &e, func::CallOp call) {
   Block &body = callee.getBody().front();
   for (auto [arg, value] : llvm::zip_equal(body.getArguments(), call.getOperands())) {
     if (isa<MemRefType>(arg.getType()))
-      return call.emitError() << "passes a buffer to '" << call.getCallee() << "', which is not supported; load before the call";
+      return call.emitError() << "passes a buffer to '" << call.getCallee()
+                              << "', which is not supported; load before the call";
     if (failed(e.alias(arg, value)))
       return failure();
   }
@@ -290,15 +293,17 @@ static LogicalResult emitCall(Emitter &e, func::CallOp call) {
 
 /// The fields of item number `at` (i32) as indices; loads do not alias anything that the kernel writes.
 static void loadFields(Emitter &e, Value items, Value at, ArrayAttr fields, ValueRange values) {
-  Value record = LLVM::GEPOp::create(e.b, e.loc, e.global, e.i8, e.itemsPointer(items),
-                                     ArrayRef<LLVM::GEPArg>{e.mul(LLVM::SExtOp::create(e.b, e.loc, e.i64, at), e.c64(64))});
+  Value record =
+      LLVM::GEPOp::create(e.b, e.loc, e.global, e.i8, e.itemsPointer(items),
+                          ArrayRef<LLVM::GEPArg>{e.mul(LLVM::SExtOp::create(e.b, e.loc, e.i64, at), e.c64(64))});
   for (auto [field, value] : llvm::zip_equal(fields, values)) {
     if (value.use_empty())
       continue;
     StringRef name = cast<StringAttr>(field).getValue();
     Value pointer = record;
     if (int64_t offset = getItemFieldOffset(name))
-      pointer = LLVM::GEPOp::create(e.b, e.loc, e.global, e.i8, record, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+      pointer =
+          LLVM::GEPOp::create(e.b, e.loc, e.global, e.i8, record, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
     Type type = name == "table" ? e.i64 : e.i32;
     auto load = LLVM::LoadOp::create(e.b, e.loc, type, pointer, name == "table" ? 8 : 4);
     load.setInvariant(true);
@@ -331,7 +336,8 @@ LogicalResult tile::emitForEach(Emitter &e, ForEachOp op) {
   e.carryIn(plan, ArrayRef<Value>(all).drop_front());
   auto atHeader = e.counters;
   Value at = header->getArgument(0);
-  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::slt, at, last), body, ValueRange(), exit, ValueRange());
+  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::slt, at, last), body, ValueRange(), exit,
+                         ValueRange());
   e.enter(body);
   loadFields(e, op.getItems(), at, op.getFields(), op.getBody().getArguments());
   LogicalResult done = e.emitBlock(op.getBody().front());
@@ -398,8 +404,7 @@ static LogicalResult emitNextItem(Emitter &e, NextItemOp op) {
 static bool runsOnOneThread(RoleOp role) {
   if (role.getWarps() != 1 || role.getGroups() != 1)
     return false;
-  return !role
-              .walk([](Operation *op) {
+  return !role.walk([](Operation *op) {
                 auto spread = [](Type type) { return isa<RegType, PendingType>(type); };
                 bool paged = false;
                 if (auto load = dyn_cast<LoadAsyncOp>(op))
@@ -432,7 +437,8 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     if (!registers)
       continue;
     if (smallRegisters && *smallRegisters != static_cast<int64_t>(*registers))
-      return place.role.emitOpError() << "asks for " << *registers << " registers and shares a warpgroup with a role that asks for "
+      return place.role.emitOpError() << "asks for " << *registers
+                                      << " registers and shares a warpgroup with a role that asks for "
                                       << *smallRegisters << ", expected the same number";
     smallRegisters = *registers;
   }
@@ -468,7 +474,8 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
   auto setRegisters = [&](std::optional<int64_t> n) {
     if (n && e.target.setMaxRegisters)
       NVVM::SetMaxRegisterOp::create(e.b, e.loc, static_cast<int32_t>(*n),
-                                     *n < launch ? NVVM::SetMaxRegisterAction::decrease : NVVM::SetMaxRegisterAction::increase);
+                                     *n < launch ? NVVM::SetMaxRegisterAction::decrease
+                                                 : NVVM::SetMaxRegisterAction::increase);
   };
   int64_t barrier = 1;
   auto body = [&](Place place) -> LogicalResult {
@@ -498,8 +505,9 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
       p.second->waiting = 0;
     Value relative = place.firstWarp ? e.sub(outer.warp, e.c32(place.firstWarp)) : outer.warp;
     if (e.group.groups > 1) {
-      e.group.number = llvm::isPowerOf2_64(e.group.warps) ? e.shr(relative, llvm::Log2_64(e.group.warps))
-                                                          : Value(LLVM::UDivOp::create(e.b, e.loc, e.i32, relative, e.c32(e.group.warps)));
+      e.group.number = llvm::isPowerOf2_64(e.group.warps)
+                           ? e.shr(relative, llvm::Log2_64(e.group.warps))
+                           : Value(LLVM::UDivOp::create(e.b, e.loc, e.i32, relative, e.c32(e.group.warps)));
       e.group.warp = llvm::isPowerOf2_64(e.group.warps) ? e.bitAnd(relative, e.c32(e.group.warps - 1))
                                                         : e.sub(relative, e.mul(e.group.number, e.c32(e.group.warps)));
     } else {
@@ -534,15 +542,15 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     // One branch per role, small ones behind a common setmaxnreg (ptxas wants this shape to honour it).
     if (smallWarps) {
       Block *inside = e.newBlock(), *rest = new Block();
-      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(smallWarps)), inside, ValueRange(),
-                             large.empty() ? exit : rest, ValueRange());
+      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(smallWarps)), inside,
+                             ValueRange(), large.empty() ? exit : rest, ValueRange());
       e.enter(inside);
       setRegisters(smallRegisters);
       for (Place &place : small) {
         Block *mine = e.newBlock(), *other = new Block();
         int64_t end = place.firstWarp + place.role.getWarps() * place.role.getGroups();
-        LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine, ValueRange(), other,
-                               ValueRange());
+        LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine,
+                               ValueRange(), other, ValueRange());
         e.enter(mine);
         LogicalResult done = body(place);
         open(other);
@@ -562,8 +570,8 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
       if (i + 1 < large.size()) {
         Block *mine = e.newBlock(), *other = new Block();
         int64_t end = place.firstWarp + place.role.getWarps() * place.role.getGroups();
-        LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine, ValueRange(), other,
-                               ValueRange());
+        LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, warpNumber, e.c32(end)), mine,
+                               ValueRange(), other, ValueRange());
         e.enter(mine);
         setRegisters(place.role.getRegisters());
         LogicalResult done = body(place);

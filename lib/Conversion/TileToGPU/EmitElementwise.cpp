@@ -37,7 +37,8 @@ Value tile::pack16(Emitter &e, Value low, Value high, Type element) {
 
 std::pair<Value, Value> tile::unpack16(Emitter &e, Value packed, Type element) {
   Value v = LLVM::BitcastOp::create(e.b, e.loc, VectorType::get({2}, element), packed);
-  return {LLVM::ExtractElementOp::create(e.b, e.loc, v, e.c32(0)), LLVM::ExtractElementOp::create(e.b, e.loc, v, e.c32(1))};
+  return {LLVM::ExtractElementOp::create(e.b, e.loc, v, e.c32(0)),
+          LLVM::ExtractElementOp::create(e.b, e.loc, v, e.c32(1))};
 }
 
 namespace {
@@ -96,7 +97,8 @@ static llvm::DenseSet<Operation *> roundedByPacking(YieldOp yield) {
   llvm::DenseSet<Operation *> skip;
   for (Value v : yield.getOperands())
     if (auto trunc = v.getDefiningOp<arith::TruncFOp>())
-      if (trunc.getIn().getType().isF32() && trunc->hasOneUse() && (trunc.getType().isBF16() || trunc.getType().isF16()))
+      if (trunc.getIn().getType().isF32() && trunc->hasOneUse() &&
+          (trunc.getType().isBF16() || trunc.getType().isF16()))
         skip.insert(trunc);
   return skip;
 }
@@ -183,8 +185,9 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
   Type element = cast<RegType>(op.getResult().getType()).getElementType();
   if (!isa<FloatType>(element))
     return op.emitError() << "masks elements of type " << element << ", expected floats";
-  llvm::APFloat other = op.getZero() ? llvm::APFloat::getZero(cast<FloatType>(element).getFloatSemantics())
-                                     : llvm::APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), /*Negative=*/true);
+  llvm::APFloat other = op.getZero()
+                            ? llvm::APFloat::getZero(cast<FloatType>(element).getFloatSemantics())
+                            : llvm::APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), /*Negative=*/true);
   Value dropped = LLVM::ConstantOp::create(e.b, e.loc, element, FloatAttr::get(element, other));
   Block &body = op.getBody().front();
   Regs out;
@@ -268,8 +271,9 @@ static LogicalResult reduceWarps(Emitter &e, ReduceOp op, const Fragment &f, con
     for (int64_t i = 0; i < count; ++i) {
       SmallVector<Value> parts;
       for (int64_t w = 0; w < warps; ++w)
-        parts.push_back(LLVM::LoadOp::create(e.b, e.loc, values[start + i].getType(),
-                                             e.smemPointer(theirs, offset.getInt() + line * (i + batch * w * part.warpDiv)), 4));
+        parts.push_back(
+            LLVM::LoadOp::create(e.b, e.loc, values[start + i].getType(),
+                                 e.smemPointer(theirs, offset.getInt() + line * (i + batch * w * part.warpDiv)), 4));
       values[start + i] = combineAll(e, op.getKind(), parts, 1);
     }
   }
@@ -392,7 +396,8 @@ static LogicalResult emitConcat(Emitter &e, ConcatOp op) {
       break;
     }
     if (!found)
-      return op.emitError() << "joins where threads change, expected extents that are multiples of what the warps cover";
+      return op.emitError()
+             << "joins where threads change, expected extents that are multiples of what the warps cover";
     out.push_back(found);
   }
   e.regs[op.getResult()] = out;

@@ -75,7 +75,8 @@ FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
     Type element = cast<MemRefType>(view.pages.getType()).getElementType();
     if (!element.isInteger(32) && !element.isInteger(64))
       return const_cast<View &>(view).op.emitError() << "has a page table of " << element << ", expected i32 or i64";
-    Value at = LLVM::GEPOp::create(e.b, e.loc, e.global, element, e.pointer(view.pages), ArrayRef<LLVM::GEPArg>{e.widen(entry)});
+    Value at = LLVM::GEPOp::create(e.b, e.loc, e.global, element, e.pointer(view.pages),
+                                   ArrayRef<LLVM::GEPArg>{e.widen(entry)});
     auto load = LLVM::LoadOp::create(e.b, e.loc, element, at, element.getIntOrFloatBitWidth() / 8);
     load.setInvariant(true);
     Value number = load;
@@ -102,7 +103,8 @@ FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
   Value pointer = e.pointer(view.source);
   if (!offset)
     return pointer;
-  return Value(LLVM::GEPOp::create(e.b, e.loc, e.global, source.getElementType(), pointer, ArrayRef<LLVM::GEPArg>{offset}));
+  return Value(
+      LLVM::GEPOp::create(e.b, e.loc, e.global, source.getElementType(), pointer, ArrayRef<LLVM::GEPArg>{offset}));
 }
 
 Value tile::rowExists(Emitter &e, const View &view, Index row) {
@@ -153,7 +155,8 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
   const View &view = e.views.find(op.getView())->second;
   ViewType viewType = op.getView().getType();
   if (type.getElementType() != viewType.getElementType())
-    return op.emitError() << "stores elements of type " << type.getElementType() << " to a view of " << viewType.getElementType();
+    return op.emitError() << "stores elements of type " << type.getElementType() << " to a view of "
+                          << viewType.getElementType();
   if (type.getRank() != viewType.getRank())
     return op.emitError() << "stores a tile of rank " << type.getRank() << " to a view of rank " << viewType.getRank();
   const Fragment f = e.fragment(type);
@@ -226,7 +229,8 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
         parts.push_back(values[(run.element + k) / f.getPack()]);
       Value v = parts[0];
       if (parts.size() > 1) {
-        v = LLVM::UndefOp::create(e.b, e.loc, VectorType::get({static_cast<int64_t>(parts.size())}, parts[0].getType()));
+        v = LLVM::UndefOp::create(e.b, e.loc,
+                                  VectorType::get({static_cast<int64_t>(parts.size())}, parts[0].getType()));
         for (auto [k, part] : llvm::enumerate(parts))
           v = LLVM::InsertElementOp::create(e.b, e.loc, v, part, e.c32(k));
       }
@@ -244,13 +248,16 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
 static LogicalResult emitLoad(Emitter &e, LoadOp op) {
   auto type = dyn_cast<RegType>(op.getResult().getType());
   if (!type)
-    return op.emitError() << "loads into shared memory, which has no code on " << e.target.chip << " outside a pipeline";
+    return op.emitError() << "loads into shared memory, which has no code on " << e.target.chip
+                          << " outside a pipeline";
   const View &view = e.views.find(op.getView())->second;
   ViewType viewType = op.getView().getType();
   if (type.getElementType() != viewType.getElementType() || type.getRank() != viewType.getRank() || type.getRank() > 2)
-    return op.emitError() << "loads a tile " << type << " from a view " << viewType << ", expected the same rank and elements";
+    return op.emitError() << "loads a tile " << type << " from a view " << viewType
+                          << ", expected the same rank and elements";
   const Fragment f = e.fragment(type);
-  int64_t bytes = std::max<int64_t>(1, type.getElementType().isIndex() ? 8 : type.getElementType().getIntOrFloatBitWidth() / 8);
+  int64_t bytes =
+      std::max<int64_t>(1, type.getElementType().isIndex() ? 8 : type.getElementType().getIntOrFloatBitWidth() / 8);
   int64_t rowDim = type.getRank() > 1 ? type.getRank() - 2 : 0;
   SmallVector<Run> runs = findRuns(f, bytes);
   llvm::stable_sort(runs, [](const Run &a, const Run &b) { return a.row < b.row; });
@@ -328,7 +335,8 @@ static LogicalResult emitSubview(Emitter &e, SubviewOp op) {
     }
     int64_t unit = left == 1 ? shape->rowBytes : shape->panelBytes * (shape->columns / shape->panelColumns);
     if (left == 1 && shape->chunkMask && i.isConstant() && i.offset % (8))
-      return op.emitError() << "cuts rows at " << i.offset << ", expected a multiple of 8 (the swizzle repeats every 8 rows)";
+      return op.emitError() << "cuts rows at " << i.offset
+                            << ", expected a multiple of 8 (the swizzle repeats every 8 rows)";
     s.base += i.offset * unit;
     if (i.base) {
       Value bytes = e.mul(e.narrow({i.base, 0}), e.c32(unit));
@@ -354,7 +362,8 @@ Value tile::smemAddress(Emitter &e, const Smem &s, Index row, Index chunk) {
   if (shape.chunkMask) {
     Value turn;
     if (row.base)
-      turn = e.bitAnd(e.shr(row.offset % 8 ? e.narrow(row) : e.narrow({row.base, 0}), shape.rowShift), e.c32(shape.chunkMask));
+      turn = e.bitAnd(e.shr(row.offset % 8 ? e.narrow(row) : e.narrow({row.base, 0}), shape.rowShift),
+                      e.c32(shape.chunkMask));
     else
       turn = e.c32((row.offset >> shape.rowShift) & shape.chunkMask);
     where = e.mul(e.bitXor(chunkValue, turn), e.c32(16));

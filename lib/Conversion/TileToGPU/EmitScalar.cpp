@@ -156,7 +156,8 @@ static LogicalResult emitFloorDiv(Emitter &e, arith::FloorDivSIOp op) {
   Value q = LLVM::SDivOp::create(e.b, e.loc, type, a, c);
   Value r = LLVM::SubOp::create(e.b, e.loc, a, LLVM::MulOp::create(e.b, e.loc, q, c));
   Value inexact = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, r, zero);
-  Value opposite = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::slt, LLVM::XOrOp::create(e.b, e.loc, a, c), zero);
+  Value opposite =
+      LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::slt, LLVM::XOrOp::create(e.b, e.loc, a, c), zero);
   Value lower = LLVM::AndOp::create(e.b, e.loc, inexact, opposite);
   return bindResult(e, op, e.select(lower, LLVM::SubOp::create(e.b, e.loc, q, one), q));
 }
@@ -272,13 +273,13 @@ static LogicalResult emitCmpF(Emitter &e, arith::CmpFOp op) {
       LLVM::FCmpPredicate::olt,    LLVM::FCmpPredicate::ole, LLVM::FCmpPredicate::one, LLVM::FCmpPredicate::ord,
       LLVM::FCmpPredicate::ueq,    LLVM::FCmpPredicate::ugt, LLVM::FCmpPredicate::uge, LLVM::FCmpPredicate::ult,
       LLVM::FCmpPredicate::ule,    LLVM::FCmpPredicate::une, LLVM::FCmpPredicate::uno, LLVM::FCmpPredicate::_true};
-  e.scalars[op] = LLVM::FCmpOp::create(e.b, e.loc, table[static_cast<int64_t>(op.getPredicate())], e.scalar(op.getLhs()),
-                                       e.scalar(op.getRhs()));
+  e.scalars[op] = LLVM::FCmpOp::create(e.b, e.loc, table[static_cast<int64_t>(op.getPredicate())],
+                                       e.scalar(op.getLhs()), e.scalar(op.getRhs()));
   return success();
 }
 static LogicalResult emitFma(Emitter &e, math::FmaOp op) {
-  e.scalars[op] = LLVM::FMAOp::create(e.b, e.loc, op.getType(), e.scalar(op.getA()), e.scalar(op.getB()), e.scalar(op.getC()),
-                                      flagsOf(e, op));
+  e.scalars[op] = LLVM::FMAOp::create(e.b, e.loc, op.getType(), e.scalar(op.getA()), e.scalar(op.getB()),
+                                      e.scalar(op.getC()), flagsOf(e, op));
   return success();
 }
 
@@ -288,8 +289,8 @@ static LogicalResult emitApproximate(Emitter &e, Operation *op, StringRef name, 
     return op->emitError() << "has type " << op->getResult(0).getType() << ", expected f32 (legalise hooks first)";
   if (!isApproximate(op) && exact.empty())
     return op->emitError() << "'" << op->getName() << "' without fastmath<afn> has no code here: legalise math first";
-  e.scalars[op->getResult(0)] =
-      e.ptx((isApproximate(op) ? name : exact).str() + " $0, $1;", "=f,f", e.scalar(op->getOperand(0)), e.f32, /*effects=*/false)[0];
+  e.scalars[op->getResult(0)] = e.ptx((isApproximate(op) ? name : exact).str() + " $0, $1;", "=f,f",
+                                      e.scalar(op->getOperand(0)), e.f32, /*effects=*/false)[0];
   return success();
 }
 static LogicalResult emitExp2(Emitter &e, math::Exp2Op op) {
@@ -299,11 +300,15 @@ static LogicalResult emitExp2(Emitter &e, math::Exp2Op op) {
                               e.scalar(op.getOperand()), e.f32);
   return success();
 }
-static LogicalResult emitLog2(Emitter &e, math::Log2Op op) { return emitApproximate(e, op, "lg2.approx.ftz.f32", "lg2.approx.f32"); }
+static LogicalResult emitLog2(Emitter &e, math::Log2Op op) {
+  return emitApproximate(e, op, "lg2.approx.ftz.f32", "lg2.approx.f32");
+}
 static LogicalResult emitTanh(Emitter &e, math::TanhOp op) { return emitApproximate(e, op, "tanh.approx.f32", ""); }
 static LogicalResult emitSin(Emitter &e, math::SinOp op) { return emitApproximate(e, op, "sin.approx.ftz.f32", ""); }
 static LogicalResult emitCos(Emitter &e, math::CosOp op) { return emitApproximate(e, op, "cos.approx.ftz.f32", ""); }
-static LogicalResult emitRsqrt(Emitter &e, math::RsqrtOp op) { return emitApproximate(e, op, "rsqrt.approx.ftz.f32", "rsqrt.approx.f32"); }
+static LogicalResult emitRsqrt(Emitter &e, math::RsqrtOp op) {
+  return emitApproximate(e, op, "rsqrt.approx.ftz.f32", "rsqrt.approx.f32");
+}
 
 template <typename OpT> static LogicalResult emitMinMaxIndex(Emitter &e, OpT op, LLVM::ICmpPredicate predicate) {
   Value a, c;

@@ -15,7 +15,8 @@ static constexpr llvm::StringLiteral kSharedSymbol = "attn_shared";
 
 Emitter::Emitter(KernelOp kernel, const ::attn::TargetInfo &target, OpBuilder builder)
     : b(builder), loc(kernel.getLoc()), context(kernel.getContext()), target(target), kernel(kernel) {
-  i1 = b.getI1Type(), i8 = b.getI8Type(), i16 = b.getI16Type(), i32 = b.getI32Type(), i64 = b.getI64Type(), f32 = b.getF32Type();
+  i1 = b.getI1Type(), i8 = b.getI8Type(), i16 = b.getI16Type(), i32 = b.getI32Type(), i64 = b.getI64Type(),
+  f32 = b.getF32Type();
   generic = LLVM::LLVMPointerType::get(context);
   global = LLVM::LLVMPointerType::get(context, 1);
   shared = LLVM::LLVMPointerType::get(context, 3);
@@ -81,7 +82,8 @@ static std::optional<int64_t> constantOf(Value v) {
   return std::nullopt;
 }
 
-static Value reuseConstant(Emitter &e, DenseMap<std::tuple<void *, void *, int64_t>, Value> &local, Type type, Attribute attr) {
+static Value reuseConstant(Emitter &e, DenseMap<std::tuple<void *, void *, int64_t>, Value> &local, Type type,
+                           Attribute attr) {
   Value &v = local[{const_cast<void *>(type.getAsOpaquePointer()), const_cast<void *>(attr.getAsOpaquePointer()), -1}];
   if (!v)
     v = LLVM::ConstantOp::create(e.b, e.loc, type, cast<TypedAttr>(attr));
@@ -96,7 +98,9 @@ Value Emitter::cf32(float v) { return reuseConstant(*this, local, f32, b.getF32F
 
 enum { kAdd, kSub, kMul, kAnd, kXor, kOr, kShr, kCmp = 100, kSelect = 200, kShl = 8 };
 
-template <typename OpT> static Value plainOp(Emitter &e, DenseMap<std::tuple<void *, void *, int64_t>, Value> &local, int64_t code, Value a, Value c) {
+template <typename OpT>
+static Value plainOp(Emitter &e, DenseMap<std::tuple<void *, void *, int64_t>, Value> &local, int64_t code, Value a,
+                     Value c) {
   Value &v = local[{a.getAsOpaquePointer(), c.getAsOpaquePointer(), code}];
   if (!v)
     v = OpT::create(e.b, e.loc, a.getType(), a, c);
@@ -164,8 +168,9 @@ Regs Emitter::ptx(StringRef code, StringRef constraints, ValueRange operands, Ty
   if (result)
     resultTypes.push_back(result);
   auto dialect = LLVM::AsmDialectAttr::get(context, LLVM::AsmDialect::AD_ATT);
-  auto op = LLVM::InlineAsmOp::create(b, loc, resultTypes, operands, code, constraints, effects, /*is_align_stack=*/false,
-                                      LLVM::tailcallkind::TailCallKind::None, dialect, ArrayAttr());
+  auto op =
+      LLVM::InlineAsmOp::create(b, loc, resultTypes, operands, code, constraints, effects, /*is_align_stack=*/false,
+                                LLVM::tailcallkind::TailCallKind::None, dialect, ArrayAttr());
   Regs out;
   if (results.size() == 1) {
     out.push_back(op->getResult(0));
@@ -668,7 +673,8 @@ FailureOr<LLVM::LLVMFuncOp> Emitter::run() {
     StringRef name = role(arg);
     bool scale = name == "scale";
     if (!scale && !name.consume_front("param:"))
-      return kernel.emitOpError() << "argument " << arg.getArgNumber() << " has role '" << name << "', which is not a scalar";
+      return kernel.emitOpError() << "argument " << arg.getArgNumber() << " has role '" << name
+                                  << "', which is not a scalar";
     if (arg.use_empty())
       continue;
     Value bits = word(wordRecord(*this, scale ? "scale" : "param", scale ? StringRef() : name), i64);
@@ -679,7 +685,8 @@ FailureOr<LLVM::LLVMFuncOp> Emitter::run() {
     else if (type.isInteger(32))
       scalars[arg] = LLVM::TruncOp::create(b, loc, i32, bits);
     else
-      return kernel.emitOpError() << "argument " << arg.getArgNumber() << " has type " << type << ", expected f32, i32 or index";
+      return kernel.emitOpError() << "argument " << arg.getArgNumber() << " has type " << type
+                                  << ", expected f32, i32 or index";
   }
 
   group.name = "kernel";
@@ -719,7 +726,8 @@ FailureOr<LLVM::LLVMFuncOp> Emitter::run() {
       LLVM::UnreachableOp::create(b, loc);
     }
 
-  func.setFunctionType(LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), llvm::to_vector(entry->getArgumentTypes())));
+  func.setFunctionType(
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), llvm::to_vector(entry->getArgumentTypes())));
   func->setAttr("nvvm.kernel", b.getUnitAttr());
   func->setAttr("nvvm.reqntid", b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
   func->setAttr("nvvm.minctasm", b.getI32IntegerAttr(1));

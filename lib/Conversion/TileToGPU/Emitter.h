@@ -42,15 +42,15 @@ struct Index {
 /// A view: rows of a buffer.
 struct View {
   ViewOp op;
-  Value source;                // the memref
+  Value source; // the memref
   SmallVector<Index> offsets;
-  std::optional<Index> rows;   // number of valid rows
-  Value pages;                 // the page table, or null
+  std::optional<Index> rows; // number of valid rows
+  Value pages;               // the page table, or null
   Index first;
 };
 
-/// Part of shared memory: `base` + `stage` + `rows` bytes (the last two i32 or null) from the start of the CTA's memory.
-/// `whole` is the stage that it is cut from: it decides where panels and rows lie.
+/// Part of shared memory: `base` + `stage` + `rows` bytes (the last two i32 or null) from the start of the CTA's
+/// memory. `whole` is the stage that it is cut from: it decides where panels and rows lie.
 struct Smem {
   SmemType type, whole;
   int64_t base = 0;
@@ -65,25 +65,25 @@ struct Pipeline {
   int64_t slots = 0, slotStride = 0; // bytes; of the chained-to pipeline when chained
   int64_t full = 0, empty = 0;       // bytes of the first barrier (8 apart)
   int64_t words = 0;
-  Pipeline *chain = nullptr;   // this pipeline hands on the slots of `chain`
-  Pipeline *chained = nullptr; // that pipeline frees the slots of this one
+  Pipeline *chain = nullptr;            // this pipeline hands on the slots of `chain`
+  Pipeline *chained = nullptr;          // that pipeline frees the slots of this one
   std::pair<int64_t, int64_t> arrivals; // that complete the full and the empty barriers
-  int64_t waiting = 0;         // stages waited for and not released, at this point of the role
+  int64_t waiting = 0;                  // stages waited for and not released, at this point of the role
 };
 
 /// The threads that run the code being written.
 struct Group {
   std::string name;
-  int64_t warps = 1;       // of one group
+  int64_t warps = 1; // of one group
   int64_t groups = 1;
-  int64_t firstWarp = 0;   // of group 0 in the CTA
-  Value warp;              // number within the group, i32, the same for all lanes
-  Value lane;              // i32
-  Value laneIsZero;        // i1
-  Value number;            // of the group, i32 (null when there is one)
-  int64_t barrier = 0;     // first hardware barrier of the role; 0: the whole CTA
-  bool single = false;     // one elected thread runs the role
-  Block *entry = nullptr;  // dominates the role; ends in a branch
+  int64_t firstWarp = 0;  // of group 0 in the CTA
+  Value warp;             // number within the group, i32, the same for all lanes
+  Value lane;             // i32
+  Value laneIsZero;       // i1
+  Value number;           // of the group, i32 (null when there is one)
+  int64_t barrier = 0;    // first hardware barrier of the role; 0: the whole CTA
+  bool single = false;    // one elected thread runs the role
+  Block *entry = nullptr; // dominates the role; ends in a branch
 };
 
 /// Counters that tile ops leave implicit.
@@ -148,11 +148,11 @@ public:
   DenseMap<Value, View> views;
   llvm::MapVector<Value, std::unique_ptr<Pipeline>> pipelines;
 
-  Value scalar(Value v);          // an index is materialised
+  Value scalar(Value v); // an index is materialised
   Index index(Value v);
-  Value materialize(Index i);     // i32, or i64 when wide
-  Value narrow(Index i);          // i32
-  Value widen(Index i);           // i64, sign extended
+  Value materialize(Index i); // i32, or i64 when wide
+  Value narrow(Index i);      // i32
+  Value widen(Index i);       // i64, sign extended
   Index addIndex(Index a, Index c);
   Regs &reg(Value v);
   const Fragment &fragment(Type regType);
@@ -166,9 +166,9 @@ public:
   LogicalResult alias(Value v, Value as); // v is the same as `as`
 
   //===--- arguments ---===//
-  Value pointer(Value memref);                // of a kernel argument
-  Value stride(Value memref, int64_t dim);    // i64, elements
-  Value sizeOf(Value memref, int64_t dim);    // i64
+  Value pointer(Value memref);             // of a kernel argument
+  Value stride(Value memref, int64_t dim); // i64, elements
+  Value sizeOf(Value memref, int64_t dim); // i64
   Value itemsPointer(Value items), itemsBounds(Value items);
   /// A tensor map parameter (an !llvm.ptr); the same record gives the same parameter.
   Value tensorMap(DictionaryAttr record);
@@ -176,7 +176,7 @@ public:
 
   //===--- threads ---===//
   Group group;
-  Value tid, cta; // i32
+  Value tid, cta;                       // i32
   Value lanePart(const LanePart &part); // cached at the role's entry
   /// Coordinate of element e of a fragment in dimension d.
   Index coordinate(const Fragment &f, int64_t e, int64_t d);

@@ -44,7 +44,8 @@ static LogicalResult emitWarpsReduce(Emitter &e, ReduceOp op) {
   int64_t dim = *op.getDim();
   const LanePart &part = from.getLanePart(dim);
   if (part.laneMul != 0)
-    return op.emitOpError() << "reduces over rows of several warps, expected the dimension of key groups or the columns";
+    return op.emitOpError()
+           << "reduces over rows of several warps, expected the dimension of key groups or the columns";
   if (!type.getElementType().isF32())
     return op.emitOpError() << "reduces " << type.getElementType() << " across warps, expected f32";
   FailureOr<int64_t> scratch = scratchOf(op);

@@ -40,7 +40,8 @@ Value Leaf::packPair(Value low, Value high) {
 
 std::pair<Value, Value> Leaf::unpackPair(Value pair, Type element) {
   Value vector = LLVM::BitcastOp::create(b, loc, VectorType::get({2}, element), pair);
-  return {LLVM::ExtractElementOp::create(b, loc, vector, i32(0)), LLVM::ExtractElementOp::create(b, loc, vector, i32(1))};
+  return {LLVM::ExtractElementOp::create(b, loc, vector, i32(0)),
+          LLVM::ExtractElementOp::create(b, loc, vector, i32(1))};
 }
 
 Value Leaf::laneOffset(Value lane, int64_t bytes, bool columnsFirst) {

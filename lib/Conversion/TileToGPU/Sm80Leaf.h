@@ -21,9 +21,9 @@ namespace mlir::tile::sm80 {
 
 /// A tile in shared memory: `rows` rows (all leading dimensions together) in panels of `bytes` bytes a row.
 struct SharedTile {
-  Value base;       // ptr<3> of row 0, column 0 of the part that is looked at (row a multiple of 8)
-  int64_t rows;     // of the whole tile: the distance of two panels is rows * bytes
-  int64_t bytes;    // 128, 64, 32
+  Value base;    // ptr<3> of row 0, column 0 of the part that is looked at (row a multiple of 8)
+  int64_t rows;  // of the whole tile: the distance of two panels is rows * bytes
+  int64_t bytes; // 128, 64, 32
   int64_t elementBytes;
   int64_t chunk0 = 0; // first 16-byte chunk of the part
 };
@@ -40,7 +40,7 @@ public:
   Value div(Value x, int64_t y);
   Value shift(Value ptr, Value bytes); // ptr + bytes
   Value shift(Value ptr, int64_t bytes);
-  Value packPair(Value low, Value high);          // two 16-bit floats in an i32
+  Value packPair(Value low, Value high); // two 16-bit floats in an i32
   std::pair<Value, Value> unpackPair(Value pair, Type element);
 
   /// Byte offset, within a tile's rows 0..15, of what `lane` addresses for ldmatrix; `columnsFirst` as in

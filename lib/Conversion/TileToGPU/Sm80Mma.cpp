@@ -41,10 +41,10 @@ Value sm80::hiddenLane(Emitter &e) { return e.ptx("mov.b32 $0, $1;", "=r,r", e.g
 namespace {
 /// Sizes of a dot for one warp.
 struct DotShape {
-  int64_t groups = 1;  // groups of the leading dimension that the warp works on
-  int64_t rowBlocks;   // of 16 rows
-  int64_t columns;     // blocks of 8
-  int64_t steps;       // of 16 along the contraction
+  int64_t groups = 1; // groups of the leading dimension that the warp works on
+  int64_t rowBlocks;  // of 16 rows
+  int64_t columns;    // blocks of 8
+  int64_t steps;      // of 16 along the contraction
   int64_t groupWarps = 1, rowWarps = 1;
 };
 } // namespace
@@ -125,7 +125,8 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
       if (static_cast<int64_t>(aRegs.size()) < count)
         return dot.emitOpError() << "has an A operand of " << aRegs.size() << " registers, expected " << count;
     } else {
-      FailureOr<SharedTile> tile = sharedTile(e, dot, e.smems[dot.getA()], groupIndex(e, *shape, rankOf(dot.getA()), g));
+      FailureOr<SharedTile> tile =
+          sharedTile(e, dot, e.smems[dot.getA()], groupIndex(e, *shape, rankOf(dot.getA()), g));
       if (failed(tile))
         return failure();
       aTile = *tile;
@@ -146,7 +147,8 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
       if (static_cast<int64_t>(bRegs.size()) < count)
         return dot.emitOpError() << "has a B operand of " << bRegs.size() << " registers, expected " << count;
     } else {
-      FailureOr<SharedTile> tile = sharedTile(e, dot, e.smems[dot.getB()], groupIndex(e, *shape, rankOf(dot.getB()), g));
+      FailureOr<SharedTile> tile =
+          sharedTile(e, dot, e.smems[dot.getB()], groupIndex(e, *shape, rankOf(dot.getB()), g));
       if (failed(tile))
         return failure();
       bTile = *tile;
@@ -192,7 +194,8 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
 static bool isFragmentLoad(Emitter &e, LocalLoadOp load) {
   auto type = cast<RegType>(load.getResult().getType());
   const Smem &smem = e.smems[load.getSource()];
-  return e.fragment(type).getPack() == 2 && smem.whole.getLayout() && smem.type.getElementType() == type.getElementType();
+  return e.fragment(type).getPack() == 2 && smem.whole.getLayout() &&
+         smem.type.getElementType() == type.getElementType();
 }
 
 static LogicalResult emitFragmentLoad(Emitter &e, LocalLoadOp load) {
@@ -200,7 +203,8 @@ static LogicalResult emitFragmentLoad(Emitter &e, LocalLoadOp load) {
   const Smem &smem = e.smems[load.getSource()];
   auto operand = dyn_cast<OperandAttr>(type.getLayout());
   auto mma = cast<MmaAttr>(operand ? operand.getParent() : type.getLayout());
-  bool isB = operand && operand.getKind() != OperandKind::A, transposed = operand && operand.getKind() == OperandKind::BT;
+  bool isB = operand && operand.getKind() != OperandKind::A,
+       transposed = operand && operand.getKind() == OperandKind::BT;
   ArrayRef<int64_t> warps = mma.getWarps(), extents = type.getShape();
   DotShape s;
   s.rowWarps = warps[warps.size() - 2];

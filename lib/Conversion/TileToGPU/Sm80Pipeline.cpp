@@ -32,8 +32,8 @@ static void meet(Emitter &e, SmemType slot) {
 static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
   PipelineType type = op.getType();
   if (op.getChain() || type.getWords() || op.getConsumers() != 1 || op.getProducers() != 1)
-    return op.emitOpError() << "is chained, carries words or has several groups of producers or consumers, which " << e.target.chip
-                            << " has no code for";
+    return op.emitOpError() << "is chained, carries words or has several groups of producers or consumers, which "
+                            << e.target.chip << " has no code for";
   auto offset = op->getAttrOfType<IntegerAttr>(kSharedOffset);
   if (!offset)
     return op.emitOpError() << "has no '" << kSharedOffset << "', run tile-allocate-shared first";

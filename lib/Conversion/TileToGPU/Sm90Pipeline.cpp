@@ -51,7 +51,8 @@ static int64_t arrivalsOf(RoleOp role) {
                      if (auto load = dyn_cast<LoadAsyncOp>(op))
                        any |= load.getView().getType().isPaged();
                      return any ? WalkResult::interrupt() : WalkResult::advance();
-                   }).wasInterrupted();
+                   })
+                   .wasInterrupted();
   bool single = role.getWarps() == 1 && role.getGroups() == 1 && !tiles;
   return single ? 1 : role.getGroups() * role.getWarps();
 }
@@ -117,7 +118,8 @@ static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
 /// Barriers are initialised by one thread before the roles part.
 static LogicalResult emitRolesWithBarriers(Emitter &e, RolesOp op) {
   Block *init = e.newBlock(), *rest = e.newBlock();
-  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::eq, e.tid, e.c32(0)), init, ValueRange(), rest, ValueRange());
+  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::eq, e.tid, e.c32(0)), init, ValueRange(), rest,
+                         ValueRange());
   e.enter(init);
   for (auto &entry : e.pipelines) {
     Pipeline &p = *entry.second;
@@ -203,7 +205,8 @@ static LogicalResult emitWait(Emitter &e, ConsumerWaitOp op) {
     for (auto [i, word] : llvm::enumerate(op.getWords())) {
       if (word.use_empty())
         continue;
-      e.indices[word] = {LLVM::LoadOp::create(e.b, e.loc, e.i32, e.smemPointer(offset, p.words + 4 * i), 4, /*isVolatile=*/true), 0};
+      e.indices[word] = {
+          LLVM::LoadOp::create(e.b, e.loc, e.i32, e.smemPointer(offset, p.words + 4 * i), 4, /*isVolatile=*/true), 0};
     }
   }
   k.offset += 1;

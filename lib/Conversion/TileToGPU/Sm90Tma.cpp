@@ -60,9 +60,10 @@ struct MapBuilder {
                               ? Attribute(e.b.getDictionaryAttr({e.b.getNamedAttr("size", e.b.getI64IntegerAttr(dim))}))
                               : Attribute(e.b.getI64IntegerAttr(type.getDimSize(dim))));
     // Strides stay symbolic when the type leaves them open; fixed ones are bytes.
-    list.append("stride", ShapedType::isDynamic(strides[dim])
-                              ? Attribute(e.b.getDictionaryAttr({e.b.getNamedAttr("stride", e.b.getI64IntegerAttr(dim))}))
-                              : Attribute(e.b.getI64IntegerAttr(strides[dim] * bytes)));
+    list.append("stride",
+                ShapedType::isDynamic(strides[dim])
+                    ? Attribute(e.b.getDictionaryAttr({e.b.getNamedAttr("stride", e.b.getI64IntegerAttr(dim))}))
+                    : Attribute(e.b.getI64IntegerAttr(strides[dim] * bytes)));
     dims.push_back(list.getDictionary(e.context));
   }
   Value finish(ArrayRef<int64_t> box, int64_t swizzle) {
@@ -105,12 +106,14 @@ static FailureOr<SmemShape> checkSlot(Operation *op, const Smem &slot, ViewType 
 }
 
 /// The box of a dense view that starts at `row`.
-static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Index row, const SmemShape &shape, int64_t swizzle) {
+static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Index row, const SmemShape &shape,
+                               int64_t swizzle) {
   View v = view;
   ViewType type = v.op.getResult().getType();
   auto source = cast<MemRefType>(view.source.getType());
   if (source.getRank() != 3 || view.offsets.size() != 2)
-    return op->emitOpError() << "copies from " << source << ", expected a buffer of tokens, heads and vectors with two offsets";
+    return op->emitOpError() << "copies from " << source
+                             << ", expected a buffer of tokens, heads and vectors with two offsets";
   MapBuilder map(e, view.source);
   int64_t panels = shape.columns / shape.panelColumns;
   Box box;
@@ -125,7 +128,8 @@ static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Inde
     map.fixed(panels, shape.panelColumns * map.bytes);
     if (!row.isConstant() || row.offset % pack)
       return op->emitOpError() << "copies packed rows from a row that is not a constant multiple of " << pack;
-    box.coordinates = {zero, e.narrow(view.offsets[1]), e.narrow(e.addIndex(view.offsets[0], {Value(), row.offset / pack})), zero};
+    box.coordinates = {zero, e.narrow(view.offsets[1]),
+                       e.narrow(e.addIndex(view.offsets[0], {Value(), row.offset / pack})), zero};
     box.map = map.finish({shape.panelColumns, pack, shape.rows / pack, panels}, swizzle);
     return box;
   }
@@ -138,9 +142,9 @@ static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Inde
 }
 
 static void copyIn(Emitter &e, Value destination, const Box &box, Value barrier) {
-  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(e.b, e.loc, destination, box.map, box.coordinates, barrier, ValueRange(),
-                                                         Value(), Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/true,
-                                                         NVVM::CTAGroupKindAttr(), Value());
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(e.b, e.loc, destination, box.map, box.coordinates, barrier,
+                                                         ValueRange(), Value(), Value(), NVVM::TMALoadMode::TILE,
+                                                         /*isCTAOnly=*/true, NVVM::CTAGroupKindAttr(), Value());
 }
 static void expectBytes(Emitter &e, Value barrier, int64_t bytes, Value predicate) {
   if (predicate) {
@@ -148,7 +152,8 @@ static void expectBytes(Emitter &e, Value barrier, int64_t bytes, Value predicat
                               e.b.getStringAttr("mbarrier.arrive.expect_tx.shared.b64 _, [$0], $1;"), predicate);
     return;
   }
-  NVVM::MBarrierArriveExpectTxOp::create(e.b, e.loc, Type(), barrier, e.c32(bytes), NVVM::MemScopeKind::CTA, false, Value());
+  NVVM::MBarrierArriveExpectTxOp::create(e.b, e.loc, Type(), barrier, e.c32(bytes), NVVM::MemScopeKind::CTA, false,
+                                         Value());
 }
 
 static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, const Smem &slot, const SmemShape &shape,
@@ -157,12 +162,15 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
   int64_t page = v.op.getResult().getType().getPage();
   auto source = cast<MemRefType>(view.source.getType());
   if (source.getRank() != 4 || view.offsets.size() != 1)
-    return op.emitOpError() << "copies pages from " << source << ", expected pages, rows, heads and vectors with one offset";
+    return op.emitOpError() << "copies pages from " << source
+                            << ", expected pages, rows, heads and vectors with one offset";
   if (page < shape.rows ? shape.rows % page : page % shape.rows)
-    return op.emitOpError() << "copies " << shape.rows << " rows in pages of " << page << ", expected one to divide the other";
+    return op.emitOpError() << "copies " << shape.rows << " rows in pages of " << page
+                            << ", expected one to divide the other";
   int64_t rows = std::min(page, shape.rows);
   if (rows * shape.rowBytes % (swizzle ? 8 * swizzle : 128) && shape.rows != rows && shape.chunkMask)
-    return op.emitOpError() << "copies pages of " << page << " rows into a stage whose swizzle repeats every 8 rows; gather instead";
+    return op.emitOpError() << "copies pages of " << page
+                            << " rows into a stage whose swizzle repeats every 8 rows; gather instead";
   int64_t panels = shape.columns / shape.panelColumns, boxes = shape.rows / rows * panels;
   MapBuilder map(e, view.source);
   map.fixed(shape.columns, std::nullopt);
@@ -180,7 +188,8 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
     Value number = e.add(e.group.lane, e.c32(first));
     Block *mine = e.newBlock(), *join = e.newBlock();
     if (boxes - first < 32)
-      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, number, e.c32(boxes)), mine, ValueRange(), join, ValueRange());
+      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, number, e.c32(boxes)), mine, ValueRange(),
+                             join, ValueRange());
     else
       LLVM::BrOp::create(e.b, e.loc, ValueRange(), mine);
     e.enter(mine);
@@ -210,8 +219,10 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
     e.enter(copy);
     Box box;
     box.map = tensor;
-    box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]), copy->getArgument(0)};
-    Value offset = e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(rows * shape.rowBytes))));
+    box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]),
+                       copy->getArgument(0)};
+    Value offset = e.add(e.smemOffset(slot),
+                         e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(rows * shape.rowBytes))));
     copyIn(e, e.smemPointer(offset, slot.base), box, barrier);
     LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
     e.enter(join);
@@ -260,12 +271,13 @@ static LogicalResult emitStoreAsync(Emitter &e, StoreAsyncOp op) {
     return failure();
   if (op.getView().getType().isPaged() || !e.group.single)
     return op.emitOpError() << "has code in roles of one warp and to dense views only";
-  FailureOr<Box> box = denseBox(e, op, view, e.index(op.getRow()), *shape, cast<SwizzleAttr>(slot.type.getLayout()).getBytes());
+  FailureOr<Box> box =
+      denseBox(e, op, view, e.index(op.getRow()), *shape, cast<SwizzleAttr>(slot.type.getLayout()).getBytes());
   if (failed(box))
     return failure();
   Value source = e.smemPointer(e.smemOffset(slot), slot.base);
-  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(e.b, e.loc, box->map, source, box->coordinates, Value(), NVVM::TMAStoreMode::TILE,
-                                                     Value());
+  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(e.b, e.loc, box->map, source, box->coordinates, Value(),
+                                                     NVVM::TMAStoreMode::TILE, Value());
   NVVM::CpAsyncBulkCommitGroupOp::create(e.b, e.loc);
   // The stage has been read when the release that follows takes effect.
   NVVM::CpAsyncBulkWaitGroupOp::create(e.b, e.loc, 0, e.b.getUnitAttr());

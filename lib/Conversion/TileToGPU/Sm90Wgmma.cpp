@@ -49,7 +49,8 @@ static void tie(Emitter &e, StringRef instruction, MutableArrayRef<Value> floats
 /// that only one product uses; those with other uses are not written while they are read.
 static void fenceBatch(Emitter &e, DotAsyncOp first) {
   SmallVector<Value> tiles;
-  for (Operation *op = first; op && !isa<AwaitOp>(op) && !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode()) {
+  for (Operation *op = first; op && !isa<AwaitOp>(op) && !op->hasTrait<OpTrait::IsTerminator>();
+       op = op->getNextNode()) {
     auto dot = dyn_cast<DotAsyncOp>(op);
     if (!dot)
       continue;
@@ -135,8 +136,8 @@ static Operand alongRows(Emitter &e, const Smem &s, const SmemShape &shape) {
   return o;
 }
 
-static Regs wgmma(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> aRegisters, Value aDescriptor,
-                  Value bDescriptor, bool zero, bool transposedB) {
+static Regs wgmma(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> aRegisters,
+                  Value aDescriptor, Value bDescriptor, bool zero, bool transposedB) {
   int64_t count = n / 2, at = count;
   std::string outputs, constraints, a;
   llvm::raw_string_ostream out(outputs), con(constraints), as(a);
@@ -169,9 +170,9 @@ static Regs wgmma(Emitter &e, int64_t n, Type element, const Regs *accumulator, 
   operands.push_back(bDescriptor);
   con << ",l";
   std::string type = element.isBF16() ? "bf16" : "f16";
-  std::string code = "{ .reg .pred p; setp.ne.b32 p, " + std::string(zero ? "0" : "1") + ", 0; wgmma.mma_async.sync.aligned.m64n" +
-                     std::to_string(n) + "k16.f32." + type + "." + type + " {" + outputs + "}, " + a + ", $" + std::to_string(at) +
-                     tail + (transposedB ? "1" : "0") + "; }";
+  std::string code = "{ .reg .pred p; setp.ne.b32 p, " + std::string(zero ? "0" : "1") +
+                     ", 0; wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16.f32." + type + "." + type +
+                     " {" + outputs + "}, " + a + ", $" + std::to_string(at) + tail + (transposedB ? "1" : "0") + "; }";
   return e.ptx(code, constraints, operands, SmallVector<Type>(count, e.f32));
 }
 
@@ -213,9 +214,10 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
     FailureOr<SmemShape> aShape = SmemShape::get(a.whole, [&]() { return op.emitOpError(); });
     if (failed(aShape))
       return failure();
-    if (aSmem.getRank() != 2 || aSmem.getShape() != ArrayRef<int64_t>({m, k}) || aSmem.getElementType() != element || !a.whole.getLayout())
-      return op.emitOpError() << "has operand 'a' " << aSmem << ", expected " << m << " x " << k << " elements of " << element
-                              << " with #tile.swizzle";
+    if (aSmem.getRank() != 2 || aSmem.getShape() != ArrayRef<int64_t>({m, k}) || aSmem.getElementType() != element ||
+        !a.whole.getLayout())
+      return op.emitOpError() << "has operand 'a' " << aSmem << ", expected " << m << " x " << k << " elements of "
+                              << element << " with #tile.swizzle";
     left = alongColumns(e, a, *aShape, 2);
     left.chunks.truncate(k / 16);
     aRowStep = 64 * aShape->rowBytes;
@@ -225,8 +227,8 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
     bool packed = (operand && operand.getKind() == OperandKind::A && operand.getParent() == type.getLayout()) ||
                   aType.getLayout() == type.getLayout();
     if (!packed || aType.getShape() != ArrayRef<int64_t>({m, k}) || aType.getElementType() != element)
-      return op.emitOpError() << "has operand 'a' " << aType << ", expected " << m << " x " << k << " elements of " << element
-                              << " in #tile.operand<a> of the result's layout";
+      return op.emitOpError() << "has operand 'a' " << aType << ", expected " << m << " x " << k << " elements of "
+                              << element << " in #tile.operand<a> of the result's layout";
     aRegs = &e.reg(op.getA());
   }
 
@@ -255,7 +257,8 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
       SmallVector<Value> aPart;
       Value aDescriptor;
       if (aRegs)
-        aPart.assign(aRegs->begin() + (tile * (k / 16) + chunk) * 4, aRegs->begin() + (tile * (k / 16) + chunk + 1) * 4);
+        aPart.assign(aRegs->begin() + (tile * (k / 16) + chunk) * 4,
+                     aRegs->begin() + (tile * (k / 16) + chunk + 1) * 4);
       else
         aDescriptor = at(left, tile * aRowStep);
       accumulator = wgmma(e, n, element, accumulator.empty() ? nullptr : &accumulator, aPart, aDescriptor, at(right, 0),
@@ -291,14 +294,17 @@ static LogicalResult checkMatrix(Operation *op, RegType reg, const Smem &s) {
   auto operand = dyn_cast<OperandAttr>(reg.getLayout());
   auto mma = dyn_cast<MmaAttr>(operand ? operand.getParent() : reg.getLayout());
   bool rows = mma && (!operand || operand.getKind() == OperandKind::A) && mma.getWarps().size() == 2;
-  if (!rows || reg.getRank() != 2 || reg.getElementType().getIntOrFloatBitWidth() != 16 || reg.getShape() != s.type.getShape() ||
-      reg.getElementType() != s.type.getElementType() || reg.getShape()[1] % 16 || !s.whole.getLayout())
-    return op->emitOpError() << "moves " << reg << " and " << s.type
-                             << ", expected the same 16-bit tile in an accumulator or A layout and in swizzled shared memory";
+  if (!rows || reg.getRank() != 2 || reg.getElementType().getIntOrFloatBitWidth() != 16 ||
+      reg.getShape() != s.type.getShape() || reg.getElementType() != s.type.getElementType() ||
+      reg.getShape()[1] % 16 || !s.whole.getLayout())
+    return op->emitOpError()
+           << "moves " << reg << " and " << s.type
+           << ", expected the same 16-bit tile in an accumulator or A layout and in swizzled shared memory";
   return success();
 }
 
-template <typename Fn> static LogicalResult forMatrices(Emitter &e, Operation *op, RegType reg, const Smem &s, Fn body) {
+template <typename Fn>
+static LogicalResult forMatrices(Emitter &e, Operation *op, RegType reg, const Smem &s, Fn body) {
   if (failed(checkMatrix(op, reg, s)))
     return failure();
   auto operand = dyn_cast<OperandAttr>(reg.getLayout());
@@ -324,7 +330,8 @@ static LogicalResult emitLocalLoad(Emitter &e, LocalLoadOp op) {
   auto four = LLVM::LLVMStructType::getLiteral(e.context, SmallVector<Type>(4, e.i32));
   auto size = NVVM::LdStMatrixShapeAttr::get(e.context, 8, 8);
   auto body = [&](Value pointer, int64_t) {
-    Value v = NVVM::LdMatrixOp::create(e.b, e.loc, four, pointer, 4, NVVM::MMALayout::row, size, NVVM::LdStMatrixEltType::B16);
+    Value v = NVVM::LdMatrixOp::create(e.b, e.loc, four, pointer, 4, NVVM::MMALayout::row, size,
+                                       NVVM::LdStMatrixEltType::B16);
     for (int64_t i = 0; i < 4; ++i)
       out.push_back(LLVM::ExtractValueOp::create(e.b, e.loc, v, i));
   };
@@ -359,15 +366,18 @@ static LogicalResult emitFillRows(Emitter &e, FillRowsOp op) {
   int64_t perRow = shape->rowBytes / 16;
   Value thread = e.add(e.mul(e.group.warp, e.c32(32)), e.group.lane);
   // Whole rows are zeroed, so the permutation of their chunks does not matter.
-  Block *header = e.newBlock({e.i32}), *body = e.newBlock(), *store = e.newBlock(), *next = e.newBlock(), *exit = e.newBlock();
+  Block *header = e.newBlock({e.i32}), *body = e.newBlock(), *store = e.newBlock(), *next = e.newBlock(),
+        *exit = e.newBlock();
   LLVM::BrOp::create(e.b, e.loc, ValueRange(thread), header);
   e.enter(header);
   Value at = header->getArgument(0);
-  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, at, e.c32(chunks)), body, ValueRange(), exit, ValueRange());
+  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, at, e.c32(chunks)), body, ValueRange(), exit,
+                         ValueRange());
   e.enter(body);
   Value row = LLVM::UDivOp::create(e.b, e.loc, at, e.c32(perRow));
   Value inPanel = LLVM::URemOp::create(e.b, e.loc, row, e.c32(shape->rows));
-  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::sge, inPanel, first), store, ValueRange(), next, ValueRange());
+  LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::sge, inPanel, first), store, ValueRange(), next,
+                         ValueRange());
   e.enter(store);
   auto four = VectorType::get({4}, e.i32);
   Value zero = LLVM::ConstantOp::create(e.b, e.loc, four, DenseElementsAttr::get(four, e.b.getI32IntegerAttr(0)));

@@ -25,7 +25,8 @@ FailureOr<LLVM::LLVMFuncOp> tile::convertKernel(KernelOp kernel, const ::attn::T
   populateMemory(emitter);
   if (kernel.getLevel() == Level::Specialized) {
     if (!target.tma || !target.wgmma)
-      return kernel.emitOpError() << "is specialised for tensor copies and wgmma, which " << target.chip << " does not have";
+      return kernel.emitOpError() << "is specialised for tensor copies and wgmma, which " << target.chip
+                                  << " does not have";
     populateSm90Pipeline(emitter);
     populateSm90Tma(emitter);
     populateSm90Wgmma(emitter);

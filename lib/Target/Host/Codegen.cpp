@@ -72,7 +72,9 @@ static attn::HostTarget fill(attn::HostTarget target) {
 
 tile::TileToCPUOptions attn::HostTarget::conversionOptions() const {
   HostTarget target = fill(*this);
-  auto has = [&](StringRef feature) { return StringRef("," + target.features + ",").contains(("," + feature + ",").str()); };
+  auto has = [&](StringRef feature) {
+    return StringRef("," + target.features + ",").contains(("," + feature + ",").str());
+  };
   tile::TileToCPUOptions options;
   options.width = has("+avx512f") ? 16 : has("+avx2") ? 8 : 4;
   bool isArm = llvm::Triple(target.triple).isAArch64();
@@ -158,8 +160,8 @@ static llvm::Expected<Translated> translate(ModuleOp module, const attn::HostTar
                : target.optLevel == 2 ? llvm::OptimizationLevel::O2
                : target.optLevel == 1 ? llvm::OptimizationLevel::O1
                                       : llvm::OptimizationLevel::O0;
-  llvm::ModulePassManager pm = target.optLevel ? builder.buildPerModuleDefaultPipeline(level)
-                                               : builder.buildO0DefaultPipeline(level);
+  llvm::ModulePassManager pm =
+      target.optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
   pm.run(*result.module, modules);
   return result;
 }

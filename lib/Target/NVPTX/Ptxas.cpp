@@ -77,9 +77,8 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
     return llvm::createStringError(
         "no ptxas found; install the CUDA toolkit, set CUDA_HOME or --ptxas, or emit PTX for the driver to compile");
   llvm::SmallString<64> input, output, report;
-  for (auto [suffix, path] : {std::pair<llvm::StringRef, llvm::SmallString<64> *>{"ptx", &input},
-                              {"cubin", &output},
-                              {"txt", &report}})
+  for (auto [suffix, path] :
+       {std::pair<llvm::StringRef, llvm::SmallString<64> *>{"ptx", &input}, {"cubin", &output}, {"txt", &report}})
     if (std::error_code code = llvm::sys::fs::createTemporaryFile("attn", suffix, *path))
       return llvm::createStringError(code, "cannot create a temporary file: " + code.message());
   llvm::FileRemover removeInput(input), removeOutput(output), removeReport(report);

@@ -43,9 +43,8 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const 
   if (!backend)
     return llvm::createStringError("this LLVM has no NVPTX back end: " + error);
   llvm::TargetOptions options;
-  std::unique_ptr<llvm::TargetMachine> machine(
-      backend->createTargetMachine(triple, target.chip, target.ptxFeatures, options, std::nullopt, std::nullopt,
-                                   llvm::CodeGenOptLevel::Aggressive));
+  std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
+      triple, target.chip, target.ptxFeatures, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   if (!machine)
     return llvm::createStringError("the NVPTX back end refuses chip '" + target.chip + "'");
   return std::move(machine);

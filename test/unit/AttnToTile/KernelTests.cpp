@@ -41,13 +41,13 @@ struct Param {
 };
 
 struct KernelCase {
-  std::string variant;        // name of a file of examples/variants; "": none
-  std::string config;         // inside #attn.config<...>
+  std::string variant; // name of a file of examples/variants; "": none
+  std::string config;  // inside #attn.config<...>
   std::vector<int64_t> qoLens = {1, 5, 20, 0, 3}, kvLens = {70, 5, 150, 9, 2};
   int64_t headsQo = 8, headsKv = 2, dimQk = 64, dimVo = 64;
-  int64_t pageSize = 16;      // 0: ragged
-  int64_t chunk = 0;          // keys of a piece; 0: not split
-  int64_t prefix = 0;         // keys that all requests share, as a level of their own
+  int64_t pageSize = 16; // 0: ragged
+  int64_t chunk = 0;     // keys of a piece; 0: not split
+  int64_t prefix = 0;    // keys that all requests share, as a level of their own
   double scale = 0.2;
   ref::Storage type = ref::Storage::F32, kvType = ref::Storage::F32, typeO = ref::Storage::F32;
   std::map<std::string, Param> params;
@@ -240,8 +240,12 @@ private:
     ref::poison(ref::Storage::F32, lse.data(), lse.size());
     for (size_t r = 0; r < setup.qoLens.size(); ++r)
       for (int64_t i = 0; i < setup.qoLens[r]; ++i)
-        tokens.push_back({int32_t(i + total(r) - setup.qoLens[r]), int32_t(r), int32_t(i), int32_t(setup.qoLens[r]),
-                          int32_t(total(r)), {}});
+        tokens.push_back({int32_t(i + total(r) - setup.qoLens[r]),
+                          int32_t(r),
+                          int32_t(i),
+                          int32_t(setup.qoLens[r]),
+                          int32_t(total(r)),
+                          {}});
     auto &operands = arguments.operands;
     int64_t hq = setup.headsQo;
     operands["q"] = {q.data(), {tokensCount, hq, setup.dimQk}, {hq * setup.dimQk, setup.dimQk, 1}};
@@ -257,8 +261,7 @@ private:
   }
 
   /// One tile of rows against one level: items for its heads and chunks, pieces for its tokens.
-  void addTile(int64_t token0, int64_t count, int64_t request, int64_t row0, int64_t level, int64_t entry,
-               bool split) {
+  void addTile(int64_t token0, int64_t count, int64_t request, int64_t row0, int64_t level, int64_t entry, bool split) {
     int64_t pack = config.getPack(), kv = level < int64_t(setup.prefix ? 1 : 0) ? setup.prefix : setup.kvLens[entry];
     int64_t chunk = setup.chunk ? setup.chunk : std::max<int64_t>(kv, 1);
     for (int64_t lo = 0; lo < std::max<int64_t>(kv, 1); lo += chunk) {
@@ -391,9 +394,9 @@ private:
     bool approximate = evaluator.isApproximate();
     // Eight bits of K and V are exact in the type of q; f32 storage is compared as f16 is.
     ref::Storage as = setup.type == ref::Storage::F32 ? ref::Storage::F16 : setup.type;
-    auto compared = ref::compareOutput(problem, expected,
-                                       {o.data(), setup.typeO, setup.headsQo * setup.dimVo, setup.dimVo},
-                                       ref::Tolerance::output(as, approximate));
+    auto compared =
+        ref::compareOutput(problem, expected, {o.data(), setup.typeO, setup.headsQo * setup.dimVo, setup.dimVo},
+                           ref::Tolerance::output(as, approximate));
     EXPECT_TRUE(compared.ok) << compared.text();
     if (!setup.lse)
       return;

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/HookEval/HookEval.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/HookEval/HookEval.h"
 #include "attn/Reference/Variants.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -69,8 +69,7 @@ HookParam number(double x) {
   param.index = int64_t(x);
   return param;
 }
-template <typename T>
-HookParam buffer(const std::vector<T> &data, std::vector<int64_t> shape = {}) {
+template <typename T> HookParam buffer(const std::vector<T> &data, std::vector<int64_t> shape = {}) {
   HookParam param;
   param.buffer.data = data.data();
   param.buffer.shape = shape.empty() ? std::vector<int64_t>{int64_t(data.size())} : shape;

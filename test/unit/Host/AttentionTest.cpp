@@ -184,8 +184,12 @@ struct Batch {
           }
       }
       for (int64_t i = 0; i < qo; ++i)
-        tokens.push_back({static_cast<int32_t>(i + kv - qo), static_cast<int32_t>(r), static_cast<int32_t>(i),
-                          static_cast<int32_t>(qo), static_cast<int32_t>(kv), {}});
+        tokens.push_back({static_cast<int32_t>(i + kv - qo),
+                          static_cast<int32_t>(r),
+                          static_cast<int32_t>(i),
+                          static_cast<int32_t>(qo),
+                          static_cast<int32_t>(kv),
+                          {}});
     }
     auto spread = [&](size_t n) {
       std::vector<int32_t> indptr;

@@ -23,7 +23,8 @@ using namespace attn;
 namespace {
 llvm::Expected<std::string> compileMerge(const HostTarget &target, bool assembly = false) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
+  registry
+      .insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
   registerHostTranslations(registry);
   mlir::MLIRContext context(registry);
   auto module = mlir::parseSourceString<mlir::ModuleOp>(readKernel("merge-l.mlir"), &context);

@@ -41,10 +41,11 @@ std::string attn::onlyKernel(const std::string &text, const std::string &name) {
 
 std::string Kernels::compile(const std::string &text, const mlir::tile::TileToCPUOptions &options, unsigned optLevel) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
+  registry
+      .insert<mlir::attn::AttnDialect, mlir::tile::TileDialect, mlir::LLVM::LLVMDialect, mlir::vector::VectorDialect>();
   // A helper function may stand before the first tile op, which loads these.
-  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect, mlir::memref::MemRefDialect,
-                  mlir::scf::SCFDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::func::FuncDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect>();
   registerHostTranslations(registry);
   mlir::MLIRContext context(registry);
   std::string messages;

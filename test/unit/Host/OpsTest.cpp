@@ -12,8 +12,8 @@
 
 #include "Harness.h"
 #include <cmath>
-#include <gtest/gtest.h>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <random>
 
 using namespace attn;
@@ -92,12 +92,13 @@ void runFloats(const std::string &in, const std::string &out, int64_t inDim, int
   small.arguments = extra;
   small.qType = "memref<?x" + std::to_string(inDim) + "xf32>";
   small.oType = "memref<?x" + std::to_string(outDim) + "xf32>";
-  std::string iv = "!tile.view<?x" + std::to_string(inDim) + "xf32>", ov = "!tile.view<?x" + std::to_string(outDim) + "xf32>";
+  std::string iv = "!tile.view<?x" + std::to_string(inDim) + "xf32>",
+              ov = "!tile.view<?x" + std::to_string(outDim) + "xf32>";
   small.rows = std::max(q.size() / inDim, expected.size() / outDim);
   small.body = "    %qv = tile.view %q[%c0] rows(%rows) : " + small.qType + " -> " + iv + "\n" +
                "    %ov = tile.view %o[%c0] rows(%rows) : " + small.oType + " -> " + ov + "\n" +
-               "    %x = tile.load %qv[%c0] : " + iv + " -> " + in + "\n" + body + "    tile.store %y, %ov[%c0] : " + out +
-               ", " + ov + "\n";
+               "    %x = tile.load %qv[%c0] : " + iv + " -> " + in + "\n" + body +
+               "    tile.store %y, %ov[%c0] : " + out + ", " + ov + "\n";
   for (const auto &options : allOptions()) {
     SCOPED_TRACE(options.width);
     Floats input = q, output(expected.size(), NAN);
@@ -470,12 +471,14 @@ TEST(HostOps, Dots) {
       std::string left = "!tile.reg<" + number(m) + "x" + number(k) + "xf32>";
       Arguments extra;
       extra.operands["k"] = {b.data(), {}, {columns, 1}};
-      std::string body = "    %count = arith.constant " + number(2 * rows) + " : index\n    %bv = tile.view %b[%c0] rows(%count) : " +
-                         bType + " -> " + bv + "\n    %bt = tile.load %bv[%c0] : " + bv + " -> " + bTile +
+      std::string body = "    %count = arith.constant " + number(2 * rows) +
+                         " : index\n    %bv = tile.view %b[%c0] rows(%count) : " + bType + " -> " + bv +
+                         "\n    %bt = tile.load %bv[%c0] : " + bv + " -> " + bTile +
                          "\n    %acc = tile.map () at (%g, %i, %j) -> " + out +
-                         " {\n      %i32 = arith.index_cast %i : index to i32\n      %z = arith.sitofp %i32 : i32 to f32\n      tile.yield %z : f32\n    }\n" +
-                         "    %y = tile.dot %x, %bt " + (transpose ? "transpose_b " : "") + "acc %acc : (" + left + ", " +
-                         bTile + ") -> " + out + "\n";
+                         " {\n      %i32 = arith.index_cast %i : index to i32\n      %z = arith.sitofp %i32 : i32 to "
+                         "f32\n      tile.yield %z : f32\n    }\n" +
+                         "    %y = tile.dot %x, %bt " + (transpose ? "transpose_b " : "") + "acc %acc : (" + left +
+                         ", " + bTile + ") -> " + out + "\n";
       runFloats(left, out, k, n, body, a, expected, 0, "", extra, ", %b: " + bType + " {tile.arg = \"k\"}");
       if (testing::Test::HasFatalFailure())
         return;
@@ -493,11 +496,11 @@ void convert(const std::string &from, const std::string &to, const std::string &
   small.rows = rows;
   std::string iv = "!tile.view<?x16x" + from + ">", ov = "!tile.view<?x16x" + to + ">";
   std::string in = "!tile.reg<8x16x" + from + ">", out = "!tile.reg<8x16x" + to + ">";
-  small.body = "    %c8 = arith.constant 8 : index\n    %qv = tile.view %q[%c0] rows(%rows) : " + small.qType + " -> " + iv +
-               "\n    %ov = tile.view %o[%c0] rows(%rows) : " + small.oType + " -> " + ov +
+  small.body = "    %c8 = arith.constant 8 : index\n    %qv = tile.view %q[%c0] rows(%rows) : " + small.qType + " -> " +
+               iv + "\n    %ov = tile.view %o[%c0] rows(%rows) : " + small.oType + " -> " + ov +
                "\n    scf.for %i = %c0 to %rows step %c8 {\n      %x = tile.load %qv[%i] : " + iv + " -> " + in +
-               "\n      %y = tile.map " + op + "(%x : " + in + ") -> " + out + "\n      tile.store %y, %ov[%i] : " + out +
-               ", " + ov + "\n    }\n";
+               "\n      %y = tile.map " + op + "(%x : " + in + ") -> " + out +
+               "\n      tile.store %y, %ov[%i] : " + out + ", " + ov + "\n    }\n";
   small.run(q, o, options);
 }
 
@@ -593,7 +596,8 @@ TEST(HostOps, NarrowArithmetic) {
     for (int i = 0; i < 128; ++i) {
       float x = ref::loadElement(type, q.data(), i);
       float product = ref::decode(type, ref::encode(type, x * 1.5f));
-      EXPECT_EQ(ref::loadElement(type, o.data(), i), ref::decode(type, ref::encode(type, product + x))) << name << " " << x;
+      EXPECT_EQ(ref::loadElement(type, o.data(), i), ref::decode(type, ref::encode(type, product + x)))
+          << name << " " << x;
     }
   }
 }

@@ -112,8 +112,8 @@ TEST_F(LegalizeMathTest, LargestErrors) {
           double t = (first + i + 0.5) / points;
           // Positive ranges of many magnitudes: evenly over exponents.
           bool wide = range.lo > 0 && range.hi / range.lo > 100;
-          x[i] = double(float(wide ? range.lo * std::pow(range.hi / range.lo, t)
-                                   : range.lo + t * (range.hi - range.lo)));
+          x[i] =
+              double(float(wide ? range.lo * std::pow(range.hi / range.lo, t) : range.lo + t * (range.hi - range.lo)));
         }
         const double *y = code.runFloat(nullptr, {x.data()});
         for (int i = 0; i < lanes; ++i) {
@@ -155,7 +155,8 @@ TEST_F(LegalizeMathTest, SpecialValues) {
         EXPECT_EQ(at(l, 1), 0.0);
         EXPECT_TRUE(std::isnan(at(l, -1)));
         EXPECT_TRUE(std::isnan(at(l, NAN)));
-        EXPECT_NEAR(at(l, 1e-42), std::string(op) == "log" ? std::log(double(1e-42f)) : std::log2(double(1e-42f)), 1e-4);
+        EXPECT_NEAR(at(l, 1e-42), std::string(op) == "log" ? std::log(double(1e-42f)) : std::log2(double(1e-42f)),
+                    1e-4);
       }
       Program t = program("tanh", fast, target);
       EXPECT_EQ(at(t, inf), 1.0);
@@ -184,8 +185,26 @@ TEST_F(LegalizeMathTest, SpecialValues) {
 TEST_F(LegalizeMathTest, FloorAndCeil) {
   for (MathTarget target : {MathTarget::Gpu, MathTarget::Host}) {
     Program f = program("floor", false, target), c = program("ceil", false, target);
-    for (double x : {0.0, -0.0, 0.25, -0.25, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -3.0, 4194304.5, -4194305.5, 8388607.5,
-                     -8388607.5, 8388609.0, 1e30, -1e30, double(INFINITY), -double(INFINITY)}) {
+    for (double x : {0.0,
+                     -0.0,
+                     0.25,
+                     -0.25,
+                     0.5,
+                     -0.5,
+                     1.5,
+                     2.5,
+                     -2.5,
+                     3.0,
+                     -3.0,
+                     4194304.5,
+                     -4194305.5,
+                     8388607.5,
+                     -8388607.5,
+                     8388609.0,
+                     1e30,
+                     -1e30,
+                     double(INFINITY),
+                     -double(INFINITY)}) {
       EXPECT_EQ(at(f, x), std::floor(double(float(x)))) << x;
       EXPECT_EQ(at(c, x), std::ceil(double(float(x)))) << x;
     }

@@ -231,13 +231,15 @@ struct Batch {
               out[d] += p * v[(seen[j] * shape.headsKv + h / group) * shape.dimVo + d];
           }
           double wantLse = l > 0 ? m + std::log(l) : -INFINITY, gotLse = lse[token * shape.headsQo + h];
-          std::string where = "request " + std::to_string(r) + " row " + std::to_string(row) + " head " + std::to_string(h);
+          std::string where =
+              "request " + std::to_string(r) + " row " + std::to_string(row) + " head " + std::to_string(h);
           if (!(wantLse == gotLse || std::fabs(wantLse - gotLse) < 1e-4))
             return where + ": lse " + std::to_string(gotLse) + ", want " + std::to_string(wantLse);
           for (int d = 0; d < shape.dimVo; ++d) {
             double want = l > 0 ? out[d] / l : 0, got = o[(token * shape.headsQo + h) * shape.dimVo + d];
             if (!(std::fabs(want - got) < 1e-4))
-              return where + " dim " + std::to_string(d) + ": o " + std::to_string(got) + ", want " + std::to_string(want);
+              return where + " dim " + std::to_string(d) + ": o " + std::to_string(got) + ", want " +
+                     std::to_string(want);
           }
         }
       }

@@ -91,17 +91,37 @@ TEST(Bundle, Manifest) {
       {"/kernels/0/words/0/operand", "param:causal", "unknown operand \"param:causal\""},
       {"/kernels/0/words/1/dim", 3, "kernels[0].words[1].dim: expected an integer in 0..2, got 3"},
       {"/kernels/0/words/28/name", "cap", "no f32 or index parameter \"cap\""},
-      {"/kernels/0/maps/0", {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array({{{"extent", 8}}})},
-                             {"box", {8}}, {"swizzle", 0}, {"promotion", 0}}, "a host kernel takes no tensor maps"},
+      {"/kernels/0/maps/0",
+       {{"operand", "q"},
+        {"element", "bf16"},
+        {"dims", Json::array({{{"extent", 8}}})},
+        {"box", {8}},
+        {"swizzle", 0},
+        {"promotion", 0}},
+       "a host kernel takes no tensor maps"},
       {"/kernels/0/maps/0", {{"operand", "lse"}}, "a tensor map needs"},
-      {"/kernels/0/maps/0", {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array()}, {"box", Json::array()}},
+      {"/kernels/0/maps/0",
+       {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array()}, {"box", Json::array()}},
        "expected 1 to 5 dimensions, got 0"},
-      {"/kernels/0/maps/0", {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array({{{"extent", 8}}})},
-                             {"box", Json::array()}}, "box: expected as many entries as dims (1), got 0"},
-      {"/kernels/0/maps/0", {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array({{{"extent", 8}}})},
-                             {"box", {8}}, {"swizzle", 16}, {"promotion", 0}}, "swizzle: expected 0, 32, 64 or 128, got 16"},
-      {"/kernels/0/maps/0", {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array({{{"extent", 8}}})},
-                             {"box", {8}}, {"swizzle", 0}, {"promotion", 100}}, "promotion: expected 0, 64, 128 or 256"},
+      {"/kernels/0/maps/0",
+       {{"operand", "q"}, {"element", "bf16"}, {"dims", Json::array({{{"extent", 8}}})}, {"box", Json::array()}},
+       "box: expected as many entries as dims (1), got 0"},
+      {"/kernels/0/maps/0",
+       {{"operand", "q"},
+        {"element", "bf16"},
+        {"dims", Json::array({{{"extent", 8}}})},
+        {"box", {8}},
+        {"swizzle", 16},
+        {"promotion", 0}},
+       "swizzle: expected 0, 32, 64 or 128, got 16"},
+      {"/kernels/0/maps/0",
+       {{"operand", "q"},
+        {"element", "bf16"},
+        {"dims", Json::array({{{"extent", 8}}})},
+        {"box", {8}},
+        {"swizzle", 0},
+        {"promotion", 100}},
+       "promotion: expected 0, 64, 128 or 256"},
       {"/range/code/0", {{"pow", 8, 0, 1}}, "range.code[0]: expected [op, dst, a, b]"},
       {"/range/code/0", {"pow", 8, 0, 1}, "range.code[0]: unknown op \"pow\""},
       {"/range/code/0", {"add", 16, 0, 1}, "range.code[0][1]: expected an integer in 0..15, got 16"},
@@ -163,13 +183,16 @@ TEST(Bundle, Loading) {
   EXPECT_ERROR(tryLoad(bundleBytes(m)), Code::InvalidBundle, "has no symbol 'absent'");
   m = manifest(Shape());
   m["blobs"][0]["bytes"] = 10;
-  EXPECT_ERROR(tryLoad(attnabi::makeBundle(m.dump(), "not an ELF")), Code::InvalidBundle, "cannot load the bundle's shared object");
+  EXPECT_ERROR(tryLoad(attnabi::makeBundle(m.dump(), "not an ELF")), Code::InvalidBundle,
+               "cannot load the bundle's shared object");
   m["target"] = "sm_90a";
   m["blobs"][0]["kind"] = "cubin";
   m["type_q"] = m["type_kv"] = m["type_o"] = "bf16";
-  EXPECT_ERROR(tryLoad(attnabi::makeBundle(m.dump(), "0123456789")), Code::InvalidArgument, "does not run on device 'cpu'");
+  EXPECT_ERROR(tryLoad(attnabi::makeBundle(m.dump(), "0123456789")), Code::InvalidArgument,
+               "does not run on device 'cpu'");
   m["type_o"] = "f32";
-  EXPECT_ERROR(read(attnabi::makeBundle(m.dump(), "0123456789")), Code::InvalidBundle, "f32 is for target \"host\" only");
+  EXPECT_ERROR(read(attnabi::makeBundle(m.dump(), "0123456789")), Code::InvalidBundle,
+               "f32 is for target \"host\" only");
   std::shared_ptr<Executable> executable;
   EXPECT_ERROR(Executable::load(nullptr, device, executable), Code::InvalidArgument, "argument 'bundle' is null");
   void *graph = nullptr;

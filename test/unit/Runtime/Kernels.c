@@ -1,15 +1,15 @@
-/*===- Kernels.c - host kernels by hand, for the runtime's tests --*- C -*-===*\
-|*                                                                            *|
-|* Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.     *|
-|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
-|*                                                                            *|
-|*===----------------------------------------------------------------------===*|
-|*                                                                            *|
-|* A plain attention kernel and a plain merge kernel against ABI.h. Broken    *|
-|* rules (chunk not on a tile boundary, rows above the class) abort: a test   *|
-|* that plans wrongly should not pass by luck.                                *|
-|*                                                                            *|
-\*===----------------------------------------------------------------------===*/
+//===- Kernels.c - host kernels by hand, for the runtime's tests -*- C -*-===//
+//
+// Part of attn-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A plain attention kernel and a plain merge kernel against ABI.h. Broken
+// rules (chunk not on a tile boundary, rows above the class) abort: a test
+// that plans wrongly should not pass by luck.
+//
+//===----------------------------------------------------------------------===//
 
 #include "attn/ABI/ABI.h"
 
@@ -19,11 +19,37 @@
 
 /* The words of TestBundle.h, in order. */
 enum {
-  Q, QToken, QHead, HeadsQo, DimQk,
-  K, KPage, KRow, KHead, HeadsKv,
-  V, VPage, VRow, VHead,
-  O, OToken, OHead, DimVo,
-  Lse, LseToken, Pages, PageSize, PartO, PartLse, Items, CtaIndptr, Tokens, Scale, Causal, Window, Bias
+  Q,
+  QToken,
+  QHead,
+  HeadsQo,
+  DimQk,
+  K,
+  KPage,
+  KRow,
+  KHead,
+  HeadsKv,
+  V,
+  VPage,
+  VRow,
+  VHead,
+  O,
+  OToken,
+  OHead,
+  DimVo,
+  Lse,
+  LseToken,
+  Pages,
+  PageSize,
+  PartO,
+  PartLse,
+  Items,
+  CtaIndptr,
+  Tokens,
+  Scale,
+  Causal,
+  Window,
+  Bias
 };
 enum { MPartO, MPartLse, MItems, MCtaIndptr, MPieces, MO, MOToken, MOHead, MDimVo, MLse, MLseToken };
 
@@ -73,8 +99,10 @@ static void attend(const AttnWord *w, int32_t cta, void *scratch, Config c) {
           continue;
         if (w[Window].integer >= 0 && gpos < pos - w[Window].integer)
           continue;
-        const float *k = (const float *)w[K].pointer + page * w[KPage].integer + row * w[KRow].integer + kvh * w[KHead].integer;
-        const float *v = (const float *)w[V].pointer + page * w[VPage].integer + row * w[VRow].integer + kvh * w[VHead].integer;
+        const float *k =
+            (const float *)w[K].pointer + page * w[KPage].integer + row * w[KRow].integer + kvh * w[KHead].integer;
+        const float *v =
+            (const float *)w[V].pointer + page * w[VPage].integer + row * w[VRow].integer + kvh * w[VHead].integer;
         double s = 0;
         for (int64_t d = 0; d < dqk; ++d)
           s += (double)q[d] * k[d];

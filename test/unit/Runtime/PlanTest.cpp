@@ -40,7 +40,8 @@ TEST(Plan, InputErrors) {
   expect("qo_indptr: request 1: expected entries that never fall, got 4 then 2", [](Batch &b) { b.qo = {0, 4, 2, 6}; });
   expect("qo_indptr: expected one entry more than there are requests, got none", [](Batch &b) { b.qo.clear(); });
   expect("levels: expected 1..2 (the bundle's), got 0", [](Batch &b) { b.levels.clear(); });
-  expect("kv_indptr of level 0: expected 4 entries (requests + 1), got 3", [](Batch &b) { b.levels[0].kvIndptr.pop_back(); });
+  expect("kv_indptr of level 0: expected 4 entries (requests + 1), got 3",
+         [](Batch &b) { b.levels[0].kvIndptr.pop_back(); });
   expect("kv_indptr of level 0: request 1: expected entries that never fall",
          [](Batch &b) { b.levels[0].kvIndptr[2] = 0; });
   expect("kv_last of level 0: expected 3 entries (one for each request), got 2",
@@ -62,10 +63,12 @@ TEST(Plan, InputErrors) {
   Batch batch = smallBatch(shape);
   PlanInput input = batch.input();
   input.levels[0].pages = nullptr;
-  EXPECT_ERROR(plan->plan(input, nullptr), Code::InvalidArgument, "pages of level 0: the device array of page indices is null");
+  EXPECT_ERROR(plan->plan(input, nullptr), Code::InvalidArgument,
+               "pages of level 0: the device array of page indices is null");
   input = batch.input();
   input.levels[0].pages = reinterpret_cast<const char *>(batch.levels[0].pages.data()) + 2;
-  EXPECT_ERROR(plan->plan(input, nullptr), Code::InvalidArgument, "pages of level 0: expected an address that is a multiple of 4");
+  EXPECT_ERROR(plan->plan(input, nullptr), Code::InvalidArgument,
+               "pages of level 0: expected an address that is a multiple of 4");
   input = batch.input();
   input.params.pop_back();
   EXPECT_ERROR(plan->plan(input, nullptr), Code::InvalidArgument, "params: expected none or 3, got 2");
@@ -112,7 +115,8 @@ TEST(Plan, OptionErrors) {
   shape.merge = false;
   options = PlanOptions();
   options.policy = SplitPolicy::Chunk;
-  EXPECT_ERROR(Plan::create(load(manifest(shape)), options, plan), Code::InvalidArgument, "this bundle has no merge kernel");
+  EXPECT_ERROR(Plan::create(load(manifest(shape)), options, plan), Code::InvalidArgument,
+               "this bundle has no merge kernel");
 }
 
 TEST(Plan, BeyondMaximaAndTooSmallAWorkspace) {
@@ -178,10 +182,12 @@ TEST(Plan, RunErrors) {
     EXPECT_ERROR(plan->run(ops, nullptr), Code::InvalidArgument, words);
   };
   expect("operand 'q': expected element type f32, got bf16", [](Operands &o) { o.q.element = Element::BF16; });
-  expect("operand 'k': expected rank 4 ([pages, page size, heads, head_dim]), got 3", [](Operands &o) { o.k.rank = 3; });
+  expect("operand 'k': expected rank 4 ([pages, page size, heads, head_dim]), got 3",
+         [](Operands &o) { o.k.rank = 3; });
   expect("operand 'v': dimension 2: expected 2, got 7", [](Operands &o) { o.v.sizes[2] = 7; });
   expect("operand 'q': dimension 2: expected 8, got 9", [](Operands &o) { o.q.sizes[2] = 9; });
-  expect("operand 'o': expected a contiguous last dimension (stride 1), got stride 2", [](Operands &o) { o.o.strides[2] = 2; });
+  expect("operand 'o': expected a contiguous last dimension (stride 1), got stride 2",
+         [](Operands &o) { o.o.strides[2] = 2; });
   expect("operand 'o': the data pointer is null", [](Operands &o) { o.o.data = nullptr; });
   expect("operand 'q': expected an address that is a multiple of 4 bytes",
          [](Operands &o) { o.q.data = static_cast<char *>(o.q.data) + 1; });

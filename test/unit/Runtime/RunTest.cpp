@@ -171,7 +171,8 @@ TEST(Run, StridedViewsOfOnePackedBuffer) {
   for (int t = 0; t < rows; ++t) {
     std::copy_n(&batch.q[t * shape.headsQo * d], shape.headsQo * d, &packed[t * heads * d]);
     std::copy_n(&batch.k[t * shape.headsKv * d], shape.headsKv * d, &packed[(t * heads + shape.headsQo) * d]);
-    std::copy_n(&batch.v[t * shape.headsKv * d], shape.headsKv * d, &packed[(t * heads + shape.headsQo + shape.headsKv) * d]);
+    std::copy_n(&batch.v[t * shape.headsKv * d], shape.headsKv * d,
+                &packed[(t * heads + shape.headsQo + shape.headsKv) * d]);
   }
   auto plan = makePlan(load(manifest(shape)));
   ASSERT_OK(plan->plan(batch.input(), nullptr));
@@ -233,7 +234,8 @@ TEST(Run, BatchInvariantBits) {
     alone.v = batch.v;
     auto single = makePlan(executable, options);
     planAndCheck(*single, alone, "alone");
-    EXPECT_EQ(0, std::memcmp(alone.o.data(), batch.o.data() + batch.qo[r] * shape.headsQo * shape.dimVo, alone.o.size() * 4))
+    EXPECT_EQ(
+        0, std::memcmp(alone.o.data(), batch.o.data() + batch.qo[r] * shape.headsQo * shape.dimVo, alone.o.size() * 4))
         << "request " << r;
   }
 }

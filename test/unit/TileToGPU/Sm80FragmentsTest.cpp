@@ -24,15 +24,16 @@ namespace {
 struct Shared {
   int64_t rows, columns, bytes;
   std::vector<int> memory;
-  Shared(int64_t rows, int64_t columns, int64_t bytes) : rows(rows), columns(columns), bytes(bytes), memory(rows * columns, -1) {}
+  Shared(int64_t rows, int64_t columns, int64_t bytes)
+      : rows(rows), columns(columns), bytes(bytes), memory(rows * columns, -1) {}
   int &at(int64_t row, int64_t column) { return memory[chunkOffset(bytes, rows, row, column / 8) / 2 + column % 8]; }
 };
 
 /// One 32-bit register of each lane: two elements.
 using Register = std::array<std::array<int, 2>, 32>;
 
-/// ldmatrix.x4: lane i of each quarter gives the row address of matrix `quarter`; element (row, column) of a matrix goes
-/// to lane 4 * row + column / 2, transposed to lane 4 * column + row / 2.
+/// ldmatrix.x4: lane i of each quarter gives the row address of matrix `quarter`; element (row, column) of a matrix
+/// goes to lane 4 * row + column / 2, transposed to lane 4 * column + row / 2.
 std::array<Register, 4> ldmatrix(Shared &tile, int64_t row0, int64_t chunk0, bool columnsFirst, bool transposed) {
   std::array<Register, 4> result;
   for (int matrix = 0; matrix < 4; ++matrix)
@@ -56,7 +57,8 @@ std::array<Register, 4> ldmatrix(Shared &tile, int64_t row0, int64_t chunk0, boo
 }
 
 /// D[16 x 8] += A[16 x 16] B[16 x 8]; fragments of the PTX ISA, mma.m16n8k16.
-void mma(std::array<std::array<int, 4>, 32> &d, const std::array<Register, 4> &a, const Register &b0, const Register &b1) {
+void mma(std::array<std::array<int, 4>, 32> &d, const std::array<Register, 4> &a, const Register &b0,
+         const Register &b1) {
   int A[16][16], B[16][8];
   for (int lane = 0; lane < 32; ++lane)
     for (int i = 0; i < 8; ++i) {
@@ -78,7 +80,8 @@ int element(int64_t seed, int64_t row, int64_t column) { return (row * 131 + col
 
 /// Q K^T: A from [m, k], B from [n, k].
 TEST(Sm80Fragments, Transposed) {
-  for (auto [depth, bytes] : std::vector<std::pair<int64_t, int64_t>>{{64, 128}, {128, 128}, {96, 64}, {48, 32}, {80, 32}, {16, 32}}) {
+  for (auto [depth, bytes] :
+       std::vector<std::pair<int64_t, int64_t>>{{64, 128}, {128, 128}, {96, 64}, {48, 32}, {80, 32}, {16, 32}}) {
     Shared q(32, depth, bytes), k(48, depth, bytes);
     for (int64_t r = 0; r < 48; ++r)
       for (int64_t c = 0; c < depth; ++c) {

@@ -176,9 +176,7 @@ int64_t AttentionOp::getQoHeads() { return shapeOf(getQ())[1]; }
 int64_t AttentionOp::getKvHeads() { return shapeOf(getK())[shapeOf(getK()).size() - 2]; }
 int64_t AttentionOp::getHeadDimQk() { return shapeOf(getQ()).back(); }
 int64_t AttentionOp::getHeadDimVo() { return shapeOf(getV()).back(); }
-int64_t AttentionOp::getPageSize() {
-  return getFormat().getKind() == FormatKind::Ragged ? 0 : shapeOf(getK())[1];
-}
+int64_t AttentionOp::getPageSize() { return getFormat().getKind() == FormatKind::Ragged ? 0 : shapeOf(getK())[1]; }
 VariantOp AttentionOp::lookupVariant() {
   if (!getVariantAttr())
     return {};

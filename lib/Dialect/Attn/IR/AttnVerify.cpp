@@ -34,8 +34,8 @@ LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, i
   struct {
     StringRef name;
     int64_t value, least, most;
-  } fields[] = {{"rows", rows, 1, 1024},    {"keys", keys, 1, 1024},  {"stages", stages, 1, 64},
-                {"warps", warps, 1, 32},    {"groups", groups, 1, 32}, {"pack", pack, 1, 1024},
+  } fields[] = {{"rows", rows, 1, 1024},       {"keys", keys, 1, 1024},   {"stages", stages, 1, 64},
+                {"warps", warps, 1, 32},       {"groups", groups, 1, 32}, {"pack", pack, 1, 1024},
                 {"consumers", consumers, 0, 8}};
   for (auto &field : fields)
     if (field.value < field.least || field.value > field.most)
@@ -229,8 +229,7 @@ static LogicalResult verifyElements(AttentionOp op) {
     return op.emitOpError() << "'q' and 'o' must have element type bf16, f16 or f32, got " << q << " and " << o
                             << " [attention_c9]";
   if (k != v)
-    return op.emitOpError() << "'k' and 'v' must have one element type, got " << k << " and " << v
-                            << " [attention_c9]";
+    return op.emitOpError() << "'k' and 'v' must have one element type, got " << k << " and " << v << " [attention_c9]";
   if (k != q && !(isFp8(k) && !q.isF32()))
     return op.emitOpError() << "'k' and 'v' must have the element type of q (" << q
                             << "), or f8E4M3FN or f8E5M2 with a 16-bit q, got " << k << " [attention_c9]";
@@ -310,10 +309,10 @@ static LogicalResult verifyHooks(AttentionOp op, VariantOp variant) {
       return isa<RequestOp, KVLenOp, QoLenOp>(inner) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walk.wasInterrupted()) {
-      InFlightDiagnostic diag =
-          op.emitOpError() << "the " << stringifyHookKind(kind) << " hook of @" << variant.getSymName()
-                           << " reads request, kv_len or qo_len, but levels with 'row_indptr' share keys among "
-                              "requests; use kv_pos, or a single level without 'row_indptr' [attention_c15]";
+      InFlightDiagnostic diag = op.emitOpError()
+                                << "the " << stringifyHookKind(kind) << " hook of @" << variant.getSymName()
+                                << " reads request, kv_len or qo_len, but levels with 'row_indptr' share keys among "
+                                   "requests; use kv_pos, or a single level without 'row_indptr' [attention_c15]";
       diag.attachNote(hook.getLoc()) << "hook declared here";
       return diag;
     }
@@ -329,8 +328,8 @@ LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!variant)
     return emitOpError() << "'" << name << "' does not name an attn.variant [attention_c12]";
   if (variant.getParams().size() != getParams().size())
-    return emitOpError() << "@" << variant.getSymName() << " has " << variant.getParams().size()
-                         << " parameters, got " << getParams().size() << " [attention_c13]";
+    return emitOpError() << "@" << variant.getSymName() << " has " << variant.getParams().size() << " parameters, got "
+                         << getParams().size() << " [attention_c13]";
   for (unsigned i = 0; i < getParams().size(); ++i)
     if (failed(verifyParam(*this, variant, i)))
       return failure();
@@ -382,8 +381,8 @@ LogicalResult MergeOp::verify() {
                            << getStates().size() << " states [merge_c4]";
     for (Attribute base : bases)
       if (cast<LseBaseAttr>(base).getValue() != getLseBase())
-        return emitOpError() << "states must have the lse base of the result, "
-                             << stringifyLseBase(getLseBase()) << "; convert the lse of the state of base "
+        return emitOpError() << "states must have the lse base of the result, " << stringifyLseBase(getLseBase())
+                             << "; convert the lse of the state of base "
                              << stringifyLseBase(cast<LseBaseAttr>(base).getValue()) << " first [merge_c4]";
   } else if (getLseBase() != LseBase::Natural) {
     return emitOpError() << "states without 'lse_bases' are natural, but 'lse_base' is "

@@ -123,9 +123,9 @@ static LogicalResult verifySignature(HookOp hook) {
   if (block.empty() || !isa<YieldOp>(block.back()))
     return hook.emitOpError() << "must end in attn.yield [hook_c2]";
   Type result = cast<YieldOp>(block.back()).getValue().getType();
-  Type wanted = hasValue                   ? args[0].getType()
-                : kind == HookKind::Mask   ? Type(IntegerType::get(hook.getContext(), 1))
-                                           : Type(Float32Type::get(hook.getContext()));
+  Type wanted = hasValue                 ? args[0].getType()
+                : kind == HookKind::Mask ? Type(IntegerType::get(hook.getContext(), 1))
+                                         : Type(Float32Type::get(hook.getContext()));
   if (result != wanted)
     return block.back().emitOpError() << "a " << stringifyHookKind(kind) << " hook yields " << wanted << ", got "
                                       << result << " [hook_c2]";
@@ -241,9 +241,8 @@ static LogicalResult verifyBodyOp(HookOp hook, Operation *op) {
 LogicalResult HookOp::verifyRegions() {
   if (failed(verifySignature(*this)))
     return failure();
-  WalkResult walk = getBody().walk([&](Operation *op) {
-    return failed(verifyBodyOp(*this, op)) ? WalkResult::interrupt() : WalkResult::advance();
-  });
+  WalkResult walk = getBody().walk(
+      [&](Operation *op) { return failed(verifyBodyOp(*this, op)) ? WalkResult::interrupt() : WalkResult::advance(); });
   return failure(walk.wasInterrupted());
 }
 

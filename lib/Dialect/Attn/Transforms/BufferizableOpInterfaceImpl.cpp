@@ -67,7 +67,6 @@ struct AttentionOpInterface : DstBufferizableOpInterfaceExternalModel<AttentionO
 } // namespace
 
 void mlir::attn::registerBufferizableOpInterfaceExternalModels(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, AttnDialect *) {
-    AttentionOp::attachInterface<AttentionOpInterface>(*context);
-  });
+  registry.addExtension(
+      +[](MLIRContext *context, AttnDialect *) { AttentionOp::attachInterface<AttentionOpInterface>(*context); });
 }

@@ -205,9 +205,9 @@ private:
         auto [lo, fullLo, fullHi, hi] =
             evaluateRange(program, inputs, [&](int64_t param, int64_t index) { return c.load(param, index); });
         auto fail = [&](StringRef what) {
-          return variant.emitOpError() << "unsound range: " << what << " at qpos0 " << inputs[0] << ", tokens " << tokens
-                                       << ", qo_len " << c.qoLen << ", kv_len " << c.kvLen << ": [" << lo << ", " << hi
-                                       << "), interior [" << fullLo << ", " << fullHi << ")";
+          return variant.emitOpError() << "unsound range: " << what << " at qpos0 " << inputs[0] << ", tokens "
+                                       << tokens << ", qo_len " << c.qoLen << ", kv_len " << c.kvLen << ": [" << lo
+                                       << ", " << hi << "), interior [" << fullLo << ", " << fullHi << ")";
         };
         if (lo < 0 || hi < lo || hi > c.kvLen || fullLo < 0 || fullHi < fullLo || fullHi > c.kvLen)
           return fail("bounds out of order");
@@ -239,7 +239,8 @@ private:
     RangeProgram program = analyzeMask(variant);
     hullExact = interiorExact = true;
     uint64_t state = 12345;
-    auto random = [&](uint64_t n) { state = state * 6364136223846793005ull + 1442695040888963407ull;
+    auto random = [&](uint64_t n) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
       return (state >> 33) % n;
     };
     static const int64_t choices[] = {0, 1, 2, 3, 5, 8, 100, -1, -4, std::numeric_limits<int64_t>::max()};

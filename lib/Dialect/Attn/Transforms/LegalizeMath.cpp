@@ -104,15 +104,9 @@ private:
   Value compare(arith::CmpFPredicate p, Value x, Value y) { return arith::CmpFOp::create(b, loc, p, x, y); }
   Value select(Value s, Value x, Value y) { return arith::SelectOp::create(b, loc, s, x, y); }
   /// NaN stays; one min or max instruction on most machines.
-  Value atMost(Value x, float limit) {
-    return select(compare(arith::CmpFPredicate::OGT, x, c(limit)), c(limit), x);
-  }
-  Value atLeast(Value x, float limit) {
-    return select(compare(arith::CmpFPredicate::OLT, x, c(limit)), c(limit), x);
-  }
-  Value withSignOf(Value magnitude, Value x) {
-    return fromBits(ori(bits(magnitude), andi(bits(x), ci(signBit))));
-  }
+  Value atMost(Value x, float limit) { return select(compare(arith::CmpFPredicate::OGT, x, c(limit)), c(limit), x); }
+  Value atLeast(Value x, float limit) { return select(compare(arith::CmpFPredicate::OLT, x, c(limit)), c(limit), x); }
+  Value withSignOf(Value magnitude, Value x) { return fromBits(ori(bits(magnitude), andi(bits(x), ci(signBit)))); }
   /// c[0] + c[1] x + ...
   Value polynomial(Value x, ArrayRef<float> coefficients) {
     Value result = c(coefficients.back());
@@ -120,9 +114,7 @@ private:
       result = fma(result, x, c(coefficient));
     return result;
   }
-  arith::FastMathFlagsAttr afn() {
-    return arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::afn);
-  }
+  arith::FastMathFlagsAttr afn() { return arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::afn); }
   Value divide(Value x, Value y, bool fast) {
     if (fast)
       return arith::DivFOp::create(b, loc, x, y, afn());
@@ -178,10 +170,10 @@ Expander::Logarithm Expander::logarithm(Value x, bool fast) {
   Logarithm result;
   result.exponent = add(exponent, select(tiny, c(-23.0f), c(0.0f)));
   Value u = result.u = sub(m, c(1.0f));
-  Value p = fast ? polynomial(u, {0.333339095f, -0.250013381f, 0.199630633f, -0.16577585f, 0.149147689f,
-                                  -0.142674863f, 0.0870043486f})
-                 : polynomial(u, {0.333333135f, -0.250000089f, 0.200021192f, -0.166679963f, 0.142195523f,
-                                  -0.124055892f, 0.11888162f, -0.116756521f, 0.0674664006f});
+  Value p = fast ? polynomial(u, {0.333339095f, -0.250013381f, 0.199630633f, -0.16577585f, 0.149147689f, -0.142674863f,
+                                  0.0870043486f})
+                 : polynomial(u, {0.333333135f, -0.250000089f, 0.200021192f, -0.166679963f, 0.142195523f, -0.124055892f,
+                                  0.11888162f, -0.116756521f, 0.0674664006f});
   // log(1 + u) = u - u^2/2 + u^3 p
   Value square = mul(u, u);
   Value tail = mul(square, fma(u, p, c(-0.5f)));
@@ -191,10 +183,10 @@ Expander::Logarithm Expander::logarithm(Value x, bool fast) {
 }
 
 Value Expander::specialLog(Value x, Value result) {
-  Value ordinary = andi(compare(arith::CmpFPredicate::OGT, x, c(0.0f)),
-                        compare(arith::CmpFPredicate::OLT, x, c(infinity)));
-  Value special = select(compare(arith::CmpFPredicate::OEQ, x, c(0.0f)), c(-infinity),
-                         c(std::numeric_limits<float>::quiet_NaN()));
+  Value ordinary =
+      andi(compare(arith::CmpFPredicate::OGT, x, c(0.0f)), compare(arith::CmpFPredicate::OLT, x, c(infinity)));
+  Value special =
+      select(compare(arith::CmpFPredicate::OEQ, x, c(0.0f)), c(-infinity), c(std::numeric_limits<float>::quiet_NaN()));
   special = select(compare(arith::CmpFPredicate::OEQ, x, c(infinity)), c(infinity), special);
   return select(ordinary, result, special);
 }
@@ -226,8 +218,8 @@ Value Expander::tanh(Value x, bool fast) {
   if (fast)
     return large;
   Value square = mul(x, x);
-  Value p = polynomial(square, {-0.333333313f, 0.133332103f, -0.0539472029f, 0.0217029694f, -0.00818267744f,
-                                0.00214753998f});
+  Value p =
+      polynomial(square, {-0.333333313f, 0.133332103f, -0.0539472029f, 0.0217029694f, -0.00818267744f, 0.00214753998f});
   Value small = fma(mul(x, square), p, x);
   return select(compare(arith::CmpFPredicate::OLT, magnitude, c(0.625f)), small, large);
 }
@@ -300,8 +292,8 @@ LogicalResult mlir::attn::legalizeMath(Operation *root, MathTarget target) {
       continue;
     if (op->getNumResults() != 1 || !getElementTypeOrSelf(op->getResult(0).getType()).isF32() ||
         !isa<FloatType, VectorType>(op->getResult(0).getType()))
-      return op->emitOpError() << "math is legalised for f32 and vectors of f32 only, got "
-                               << op->getResultTypes() << "; extend to f32 first";
+      return op->emitOpError() << "math is legalised for f32 and vectors of f32 only, got " << op->getResultTypes()
+                               << "; extend to f32 first";
     rewriter.setInsertionPoint(op);
     Value result = expand(op, rewriter, target);
     if (!result)

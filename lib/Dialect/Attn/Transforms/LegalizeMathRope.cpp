@@ -249,8 +249,8 @@ std::pair<Value, Value> mlir::attn::buildRopeAngle(OpBuilder &builder, Location 
   Value pos = arith::IndexCastOp::create(builder, loc, builder.getI32Type(), position);
   Value f32High = arith::SIToFPOp::create(builder, loc, builder.getF32Type(),
                                           arith::AndIOp::create(builder, loc, pos, m.ci(-4096)));
-  Value f32Low = arith::SIToFPOp::create(builder, loc, builder.getF32Type(),
-                                         arith::AndIOp::create(builder, loc, pos, m.ci(4095)));
+  Value f32Low =
+      arith::SIToFPOp::create(builder, loc, builder.getF32Type(), arith::AndIOp::create(builder, loc, pos, m.ci(4095)));
   Value p = arith::AddFOp::create(builder, loc, f32High, f32Low);
   Value rest = m.sub(f32Low, m.sub(p, f32High));
   // Turns, less the nearest whole number: the first fused product keeps what is left of p * hi to 2^-25.

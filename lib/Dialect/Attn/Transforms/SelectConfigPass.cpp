@@ -28,8 +28,7 @@ private:
     StringRef chip = op.getTargetAttr().getChip();
     const ::attn::TargetInfo *limits = ::attn::findTarget(chip);
     if (!limits)
-      return op.emitOpError() << "target '" << chip << "' is not known; expected one of "
-                              << ::attn::knownTargetNames();
+      return op.emitOpError() << "target '" << chip << "' is not known; expected one of " << ::attn::knownTargetNames();
     if (ArrayAttr given = op.getConfigsAttr(); given && !given.empty()) {
       for (Attribute config : given)
         if (failed(mlir::attn::verifyConfig(op, cast<mlir::attn::ConfigAttr>(config), limits)))
@@ -46,8 +45,9 @@ private:
   }
 
   void runOnOperation() override {
-    WalkResult walk = getOperation().walk(
-        [&](mlir::attn::AttentionOp op) { return failed(select(op)) ? WalkResult::interrupt() : WalkResult::advance(); });
+    WalkResult walk = getOperation().walk([&](mlir::attn::AttentionOp op) {
+      return failed(select(op)) ? WalkResult::interrupt() : WalkResult::advance();
+    });
     if (walk.wasInterrupted())
       signalPassFailure();
   }

@@ -56,7 +56,8 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
     return fail("has a layout of rank " + Twine(kept.size()));
 
   // Extent of every full dimension; dropped ones count once.
-  bool isB = operand && operand.getKind() != OperandKind::A, transposed = operand && operand.getKind() == OperandKind::BT;
+  bool isB = operand && operand.getKind() != OperandKind::A,
+       transposed = operand && operand.getKind() == OperandKind::BT;
   SmallVector<int64_t> unit(full, groupWarps), extent(full);
   int64_t rowUnit = 16 * rowWarps;
   unit[full - 2] = isB ? (transposed ? 8 : 16) : rowUnit;
@@ -104,7 +105,8 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
   int64_t groups = full == 3 ? extent[0] : 1;
   for (int64_t g = 0; g < groups; g += groupWarps) {
     if (isB) {
-      int64_t ks = transposed ? extent[full - 1] : extent[full - 2], ns = transposed ? extent[full - 2] : extent[full - 1];
+      int64_t ks = transposed ? extent[full - 1] : extent[full - 2],
+              ns = transposed ? extent[full - 2] : extent[full - 1];
       for (int64_t k = 0; k < ks; k += 16)
         for (int64_t n = 0; n < ns; n += 8)
           for (int64_t i = 0; i < 4; ++i) {
@@ -134,9 +136,8 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
 int64_t Fragment::getSharedLaneMask() const {
   int64_t mask = 0;
   for (int64_t bit = 1; bit < 32; bit *= 2) {
-    bool moves = llvm::any_of(lanes, [&](const LanePart &part) {
-      return part.laneMul && (bit / part.laneDiv) % part.laneMod != 0;
-    });
+    bool moves = llvm::any_of(
+        lanes, [&](const LanePart &part) { return part.laneMul && (bit / part.laneDiv) % part.laneMod != 0; });
     if (!moves)
       mask |= bit;
   }

@@ -51,8 +51,8 @@ int64_t tile::getItemFieldOffset(StringRef name) {
 }
 
 ArrayRef<StringRef> tile::getArgRoles() {
-  static const StringRef roles[] = {"q",        "k",     "v",      "o",      "lse",  "pages", "part_o",
-                                    "part_lse", "items", "tokens", "pieces", "scale"};
+  static const StringRef roles[] = {"q",      "k",        "v",     "o",      "lse",    "pages",
+                                    "part_o", "part_lse", "items", "tokens", "pieces", "scale"};
   return roles;
 }
 
@@ -110,7 +110,8 @@ void RegType::print(AsmPrinter &printer) const { printShaped(printer, getShape()
 LogicalResult RegType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, Type type,
                               Attribute layout) {
   if (!isTileElement(type))
-    return emitError() << "reg has element type " << type << ", expected a float of at most 32 bits, an integer or index";
+    return emitError() << "reg has element type " << type
+                       << ", expected a float of at most 32 bits, an integer or index";
   if (layout && !isa<MmaAttr, OperandAttr, SliceAttr>(layout))
     return emitError() << "reg has layout " << layout << ", expected #tile.mma, #tile.operand or #tile.slice";
   return verifyShape(emitError, shape, "reg");

@@ -123,7 +123,8 @@ static LogicalResult verifyFields(Operation *op, ArrayAttr fields) {
 
 LogicalResult ForEachOp::verify() {
   if (getBody().getNumArguments() != getFields().size())
-    return emitOpError() << "has " << getBody().getNumArguments() << " arguments for " << getFields().size() << " fields";
+    return emitOpError() << "has " << getBody().getNumArguments() << " arguments for " << getFields().size()
+                         << " fields";
   return verifyFields(*this, getFields());
 }
 
@@ -520,8 +521,8 @@ YieldOp MaskOp::getYield() { return cast<YieldOp>(getBody().front().getTerminato
 //===----------------------------------------------------------------------===//
 
 /// `(a, b) -> r`, or `(a, b, acc) -> r` when the accumulator's type is not the result's.
-static ParseResult parseDotTypes(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> accOperand,
-                                 Type &a, Type &b, Type &acc, Type &result) {
+static ParseResult parseDotTypes(OpAsmParser &parser, std::optional<OpAsmParser::UnresolvedOperand> accOperand, Type &a,
+                                 Type &b, Type &acc, Type &result) {
   if (parser.parseLParen() || parser.parseType(a) || parser.parseComma() || parser.parseType(b))
     return failure();
   bool withAcc = succeeded(parser.parseOptionalComma());

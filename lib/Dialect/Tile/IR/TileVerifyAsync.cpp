@@ -94,10 +94,10 @@ static LogicalResult verifyReleased(ConsumerWaitOp wait, Operation *release) {
         if (AwaitOp await = getAwait(dot))
           end = block->findAncestorOpInBlock(*await);
       if (!end->isBeforeInBlock(release)) {
-        InFlightDiagnostic diag =
-            here->isBeforeInBlock(release)
-                ? fail(user, "R2") << "reads a slot that is released before the product has been awaited"
-                : fail(user, "R2") << "uses a slot after its release";
+        InFlightDiagnostic diag = here->isBeforeInBlock(release)
+                                      ? fail(user, "R2")
+                                            << "reads a slot that is released before the product has been awaited"
+                                      : fail(user, "R2") << "uses a slot after its release";
         diag.attachNote(release->getLoc()) << "the slot is released here";
         return diag;
       }
@@ -174,8 +174,8 @@ static bool isObserver(ConsumerWaitOp wait) {
   for (Operation *user : wait.getPipeline().getUsers())
     if (auto chained = dyn_cast<PipelineOp>(user))
       return role && llvm::any_of(chained.getResult().getUsers(), [&](Operation *other) {
-        return isa<ConsumerReleaseOp>(other) && role->isAncestor(other);
-      });
+               return isa<ConsumerReleaseOp>(other) && role->isAncestor(other);
+             });
   return false;
 }
 
@@ -294,8 +294,8 @@ static Operation *getEarlyWrite(Value value, AwaitOp await, Operation *loop) {
     if (!branch)
       return nullptr;
     unsigned number = cast<OpResult>(value).getResultNumber();
-    Region &region = branch.getThenRegion().isAncestor(await->getParentRegion()) ? branch.getThenRegion()
-                                                                                 : branch.getElseRegion();
+    Region &region =
+        branch.getThenRegion().isAncestor(await->getParentRegion()) ? branch.getThenRegion() : branch.getElseRegion();
     value = region.front().getTerminator()->getOperand(number);
   }
   return nullptr;

@@ -34,14 +34,14 @@ static LogicalResult verifyArguments(KernelOp kernel) {
     if (!seen.insert(name).second)
       return fail(kernel, "kernel_c4") << "has two arguments of role '" << name << "'";
     Type type = kernel.getArgumentTypes()[i];
-    bool fits = param               ? isa<MemRefType>(type) || type.isIntOrIndexOrFloat()
+    bool fits = param             ? isa<MemRefType>(type) || type.isIntOrIndexOrFloat()
                 : name == "items" ? isa<ItemsType>(type)
                 : name == "scale" ? type.isF32()
                                   : isa<MemRefType>(type);
     if (!fits)
       return fail(kernel, "kernel_c5") << "argument " << i << " of role '" << name << "' has type " << type
                                        << ", expected "
-                                       << (param               ? "a memref or a scalar"
+                                       << (param             ? "a memref or a scalar"
                                            : name == "items" ? "!tile.items"
                                            : name == "scale" ? "f32"
                                                              : "a memref");
@@ -156,8 +156,7 @@ LogicalResult RoleOp::verify() {
 LogicalResult RoleOp::verifyRegions() {
   WalkResult result = getBody().walk([&](Operation *op) -> WalkResult {
     for (Value operand : op->getOperands())
-      if (!getBody().isAncestor(operand.getParentRegion()) &&
-          isa<RegType, SmemType, PendingType>(operand.getType())) {
+      if (!getBody().isAncestor(operand.getParentRegion()) && isa<RegType, SmemType, PendingType>(operand.getType())) {
         fail(op, "R7") << "uses a value of type " << operand.getType()
                        << " from outside of its role, expected scalars, memrefs, views and pipelines only";
         return WalkResult::interrupt();

@@ -65,26 +65,30 @@ LogicalResult ViewOp::verify() {
 static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view, Type tile, StringRef what) {
   Shaped t = getShaped(tile);
   if (t.element != view.getElementType())
-    return fail(op, (name + "_c1").str()) << what << " has element type " << t.element << ", expected that of the view, "
-                                          << view.getElementType();
+    return fail(op, (name + "_c1").str())
+           << what << " has element type " << t.element << ", expected that of the view, " << view.getElementType();
   int64_t rank = t.shape.size();
   if (rank != view.getRank() && rank != view.getRank() + 1)
     return fail(op, (name + "_c2").str()) << what << " has rank " << rank << " for a view of rank " << view.getRank()
                                           << ", expected the same or one more";
   if (view.getRank() == 2 && t.shape.back() != view.getShape()[1])
-    return fail(op, (name + "_c3").str()) << what << " has rows of " << t.shape.back() << ", expected "
-                                          << view.getShape()[1];
+    return fail(op, (name + "_c3").str())
+           << what << " has rows of " << t.shape.back() << ", expected " << view.getShape()[1];
   return success();
 }
 
-LogicalResult LoadOp::verify() { return verifyTransfer(*this, "load", getView().getType(), getResult().getType(), "the result"); }
-LogicalResult StoreOp::verify() { return verifyTransfer(*this, "store", getView().getType(), getValue().getType(), "'value'"); }
+LogicalResult LoadOp::verify() {
+  return verifyTransfer(*this, "load", getView().getType(), getResult().getType(), "the result");
+}
+LogicalResult StoreOp::verify() {
+  return verifyTransfer(*this, "store", getView().getType(), getValue().getType(), "'value'");
+}
 
 static LogicalResult verifyLocal(Operation *op, StringRef name, Value reg, Value smem) {
   Shaped r = getShaped(reg.getType()), s = getShaped(smem.getType());
   if (r.shape != s.shape || r.element != s.element)
-    return fail(op, (name + "_c1").str()) << "has " << reg.getType() << " and " << smem.getType()
-                                          << ", expected the same shape and element type";
+    return fail(op, (name + "_c1").str())
+           << "has " << reg.getType() << " and " << smem.getType() << ", expected the same shape and element type";
   return success();
 }
 
@@ -152,8 +156,8 @@ LogicalResult PipelineOp::verify() {
 
 LogicalResult ProducerAcquireOp::verify() {
   if (getSlot().getType() != getPipeline().getType().getSlot())
-    return fail(*this, "acquire_c1") << "has a slot of type " << getSlot().getType() << ", expected that of the pipeline, "
-                                     << getPipeline().getType().getSlot();
+    return fail(*this, "acquire_c1") << "has a slot of type " << getSlot().getType()
+                                     << ", expected that of the pipeline, " << getPipeline().getType().getSlot();
   return success();
 }
 
@@ -186,8 +190,9 @@ LogicalResult ConsumerWaitOp::verify() {
 LogicalResult ConsumerReleaseOp::verify() {
   for (Operation *user : getPipeline().getUsers())
     if (auto chained = dyn_cast<PipelineOp>(user))
-      return fail(*this, "release_c1") << "of a pipeline whose slots are handed on; commit to the pipeline that chains it"
-                                       << " instead";
+      return fail(*this, "release_c1")
+             << "of a pipeline whose slots are handed on; commit to the pipeline that chains it"
+             << " instead";
   return success();
 }
 

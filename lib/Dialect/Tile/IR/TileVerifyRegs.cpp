@@ -32,8 +32,8 @@ LogicalResult SplatOp::verify() {
 static LogicalResult verifySpans(Operation *op, StringRef name, OperandRange inputs, ArrayAttr dims,
                                  ArrayRef<int64_t> shape) {
   if (dims.size() != inputs.size())
-    return fail(op, (name + "_c2").str()) << "has " << dims.size() << " entries in 'dims' for " << inputs.size()
-                                          << " inputs";
+    return fail(op, (name + "_c2").str())
+           << "has " << dims.size() << " entries in 'dims' for " << inputs.size() << " inputs";
   for (auto [i, input] : llvm::enumerate(inputs)) {
     auto type = cast<RegType>(input.getType());
     auto attr = dyn_cast<DenseI64ArrayAttr>(dims[i]);
@@ -43,13 +43,12 @@ static LogicalResult verifySpans(Operation *op, StringRef name, OperandRange inp
     if (span.empty())
       span = llvm::to_vector(llvm::seq<int64_t>(0, type.getRank()));
     if (static_cast<int64_t>(span.size()) != type.getRank())
-      return fail(op, (name + "_c3").str()) << "input " << i << " has rank " << type.getRank() << " but spans "
-                                            << span.size() << " dimensions";
+      return fail(op, (name + "_c3").str())
+             << "input " << i << " has rank " << type.getRank() << " but spans " << span.size() << " dimensions";
     for (auto [k, dim] : llvm::enumerate(span)) {
       if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) || (k && dim <= span[k - 1]))
-        return fail(op, (name + "_c4").str())
-               << "input " << i << " spans dimension " << dim << ", expected increasing dimensions below "
-               << shape.size();
+        return fail(op, (name + "_c4").str()) << "input " << i << " spans dimension " << dim
+                                              << ", expected increasing dimensions below " << shape.size();
       if (type.getShape()[k] != shape[dim])
         return fail(op, (name + "_c5").str()) << "input " << i << " has extent " << type.getShape()[k]
                                               << " where dimension " << dim << " of the result has " << shape[dim];
@@ -67,11 +66,11 @@ static LogicalResult verifyElementBody(Operation *op, StringRef name, OperandRan
     return fail(op, (name + "_c6").str()) << "has " << block.getNumArguments() << " body arguments, expected "
                                           << inputs.size() << " scalars and " << indices << " indices";
   for (auto [i, arg] : llvm::enumerate(block.getArguments())) {
-    Type expected = i < inputs.size() ? cast<RegType>(inputs[i].getType()).getElementType()
-                                      : IndexType::get(op->getContext());
+    Type expected =
+        i < inputs.size() ? cast<RegType>(inputs[i].getType()).getElementType() : IndexType::get(op->getContext());
     if (arg.getType() != expected)
-      return fail(op, (name + "_c6").str()) << "body argument " << i << " has type " << arg.getType() << ", expected "
-                                            << expected;
+      return fail(op, (name + "_c6").str())
+             << "body argument " << i << " has type " << arg.getType() << ", expected " << expected;
   }
   if (block.empty() || !isa<YieldOp>(block.back()))
     return fail(op, (name + "_c7").str()) << "has a body that does not end with tile.yield";
@@ -125,8 +124,8 @@ LogicalResult MapOp::verify() {
 LogicalResult MaskOp::verify() {
   auto type = cast<RegType>(getValue().getType());
   if (getResult().getType() != type)
-    return fail(*this, "mask_c1") << "has a result of type " << getResult().getType()
-                                  << ", expected that of 'value', " << type;
+    return fail(*this, "mask_c1") << "has a result of type " << getResult().getType() << ", expected that of 'value', "
+                                  << type;
   if (!isa<FloatType>(type.getElementType()))
     return fail(*this, "mask_c1") << "'value' has element type " << type.getElementType() << ", expected a float";
   if (failed(verifySpans(*this, "mask", getInputs(), getDims(), type.getShape())) ||
@@ -302,8 +301,7 @@ LogicalResult ConcatOp::verify() {
         return fail(*this, "concat_c3") << "input " << i << " has extent " << type.getShape()[k] << " in dimension "
                                         << k << ", expected " << result.getShape()[k];
     if (type.getLayout() && type.getShape()[dim] % 8)
-      return fail(*this, "concat_c4") << "input " << i
-                                      << " does not end at a multiple of 8, which a layout cannot do";
+      return fail(*this, "concat_c4") << "input " << i << " does not end at a multiple of 8, which a layout cannot do";
     total += type.getShape()[dim];
   }
   if (total != result.getShape()[dim])
@@ -323,8 +321,8 @@ LogicalResult SwapPairsOp::verify() {
 LogicalResult ConvertLayoutOp::verify() {
   auto source = cast<RegType>(getSource().getType()), result = cast<RegType>(getResult().getType());
   if (source.withLayout({}) != result.withLayout({}))
-    return fail(*this, "convert_layout_c1") << "changes " << source << " into " << result
-                                            << ", expected shape and element type to stay";
+    return fail(*this, "convert_layout_c1")
+           << "changes " << source << " into " << result << ", expected shape and element type to stay";
   if (!source.getLayout() || !result.getLayout())
     return fail(*this, "convert_layout_c2") << "has a type without layout";
   return success();

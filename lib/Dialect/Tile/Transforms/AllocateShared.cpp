@@ -58,7 +58,8 @@ struct TileAllocateSharedPass : public tile::impl::TileAllocateSharedPassBase<Ti
     };
     auto alignmentOf = [](SmemType type) { return type.getLayout() ? 1024 : 128; };
     auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
-    bool barriers = kernel.getLevel() == Level::Specialized || (config && config.getLoad() == mlir::attn::LoadPath::Tma);
+    bool barriers =
+        kernel.getLevel() == Level::Specialized || (config && config.getLoad() == mlir::attn::LoadPath::Tma);
     DenseMap<Value, Attribute> slots; // of pipelines, for those chained to them
     int64_t firstOther = 0;           // 0 until something else than a pipeline has a place
     // At level P the pipelines are idle outside their loops; what runs there may use their memory.
@@ -75,8 +76,9 @@ struct TileAllocateSharedPass : public tile::impl::TileAllocateSharedPassBase<Ti
         SmemType slot = pipeline.getType().getSlot();
         // Stages stand one after another, each aligned like the first.
         int64_t stride = llvm::alignTo(slot.getBytes(), alignmentOf(slot));
-        Attribute offset = pipeline.getChain() ? slots.lookup(pipeline.getChain())
-                                               : Attribute(place(stride * pipeline.getType().getStages(), alignmentOf(slot)));
+        Attribute offset = pipeline.getChain()
+                               ? slots.lookup(pipeline.getChain())
+                               : Attribute(place(stride * pipeline.getType().getStages(), alignmentOf(slot)));
         if (offset)
           op->setAttr(kSharedOffset, offset);
         slots[pipeline.getResult()] = offset;

@@ -73,7 +73,8 @@ private:
 static bool isReg(Value value) { return isa<RegType>(value.getType()); }
 static int64_t rank(Value value) { return cast<RegType>(value.getType()).getRank(); }
 
-/// The values that hold the same tile as `value` because control flow hands it on: iteration arguments, yields, results.
+/// The values that hold the same tile as `value` because control flow hands it on: iteration arguments, yields,
+/// results.
 static SmallVector<Value> tiedValues(Value value) {
   SmallVector<Value> tied;
   auto tieFor = [&](scf::ForOp loop, unsigned i) {
@@ -179,7 +180,8 @@ LogicalResult Assigner::chooseRoot() {
   }
   int64_t rows = shape.getShape()[shape.getRank() - 2];
   if (rows % 16)
-    return kernel.emitOpError() << "has tiles of " << rows << " rows, expected a multiple of 16: choose another 'rows' in the config";
+    return kernel.emitOpError() << "has tiles of " << rows
+                                << " rows, expected a multiple of 16: choose another 'rows' in the config";
   // Hopper: `consumers` warpgroups of four warps.
   int64_t left = config.getConsumers() > 0 ? 4 * config.getConsumers() : std::max<int64_t>(1, config.getWarps());
   if (shape.getRank() == 3) {
@@ -207,7 +209,8 @@ LogicalResult Assigner::anchorDot(DotOp dot) {
   int64_t full = mma.getWarps().size();
   auto result = cast<RegType>(dot.getResult().getType());
   if (result.getRank() != full)
-    return dot.emitOpError() << "has rank " << result.getRank() << ", expected rank " << full << " as the kernel's other tiles";
+    return dot.emitOpError() << "has rank " << result.getRank() << ", expected rank " << full
+                             << " as the kernel's other tiles";
   ArrayRef<int64_t> shape = result.getShape();
   if (shape[full - 2] % (16 * mma.getWarps()[full - 2]))
     return dot.emitOpError() << "has " << shape[full - 2] << " rows, expected a multiple of "
@@ -217,7 +220,8 @@ LogicalResult Assigner::anchorDot(DotOp dot) {
   ArrayRef<int64_t> a = isReg(dot.getA()) ? cast<RegType>(dot.getA().getType()).getShape()
                                           : cast<SmemType>(dot.getA().getType()).getShape();
   if (a.back() % 16)
-    return dot.emitOpError() << "contracts over " << a.back() << " elements, expected a multiple of 16: pad the tile with zeros";
+    return dot.emitOpError() << "contracts over " << a.back()
+                             << " elements, expected a multiple of 16: pad the tile with zeros";
   auto trailing = [&](Value value) {
     SmallVector<int64_t, 3> dims;
     for (int64_t d = full - rank(value); d < full; ++d)
@@ -241,7 +245,8 @@ LogicalResult Assigner::anchorDot(DotOp dot) {
 //===----------------------------------------------------------------------===//
 
 void Assigner::assign(Value value, const Place &place) {
-  if (!isReg(value) || rank(value) != static_cast<int64_t>(place.dims.size()) || !places.try_emplace(value, place).second)
+  if (!isReg(value) || rank(value) != static_cast<int64_t>(place.dims.size()) ||
+      !places.try_emplace(value, place).second)
     return;
   if (Operation *def = value.getDefiningOp())
     worklist.insert(def);
@@ -504,7 +509,8 @@ LogicalResult Assigner::setTypes() {
     if (auto reg = dyn_cast<RegType>(value.getType())) {
       auto it = places.find(value);
       if (it == places.end())
-        return where->emitOpError() << "has a register tile that no layout reaches, expected one used by tile or scf ops only";
+        return where->emitOpError()
+               << "has a register tile that no layout reaches, expected one used by tile or scf ops only";
       value.setType(reg.withLayout(layoutOf(it->second, operandA.count(value))));
     } else if (auto smem = dyn_cast<SmemType>(value.getType())) {
       if (auto subview = value.getDefiningOp<SubviewOp>()) { // a part keeps the panels of the whole

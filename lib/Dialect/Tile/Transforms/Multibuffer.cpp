@@ -53,7 +53,8 @@ static void findUses(Value value, Block *block, Operation *&first, Operation *&l
   }
 }
 
-/// The ops in the loop's block that `value` is computed from; false when one of them cannot be repeated for another step.
+/// The ops in the loop's block that `value` is computed from; false when one of them cannot be repeated for another
+/// step.
 static bool backwardSlice(Value value, scf::ForOp loop, llvm::SetVector<Operation *> &slice) {
   if (auto arg = dyn_cast<BlockArgument>(value))
     return arg == loop.getInductionVar() || !loop.getRegion().isAncestor(arg.getOwner()->getParent());
@@ -61,7 +62,8 @@ static bool backwardSlice(Value value, scf::ForOp loop, llvm::SetVector<Operatio
   if (!loop.getRegion().isAncestor(op->getParentRegion()) || slice.contains(op))
     return true;
   // A call to a function of this module computes bounds and positions from integers only.
-  bool repeatable = op->getBlock() == loop.getBody() && op->getNumRegions() == 0 && (isPure(op) || isa<func::CallOp>(op));
+  bool repeatable =
+      op->getBlock() == loop.getBody() && op->getNumRegions() == 0 && (isPure(op) || isa<func::CallOp>(op));
   if (!repeatable)
     return false;
   for (Value operand : op->getOperands())
@@ -120,11 +122,13 @@ static FailureOr<int64_t> multibufferLoop(scf::ForOp loop, KernelOp kernel, int6
     if (!site.firstUse)
       continue;
     if (site.lastUse == body->getTerminator())
-      return load.emitOpError() << "hands its tile to the next step of the loop, expected one that is used within its step";
+      return load.emitOpError()
+             << "hands its tile to the next step of the loop, expected one that is used within its step";
     llvm::SetVector<Operation *> slice;
     if (prefetch && (!backwardSlice(load.getRow(), loop, slice) || !backwardSlice(load.getView(), loop, slice)))
-      return load.emitOpError() << "has a row that depends on carried values or memory, expected arithmetic on the loop's "
-                                   "counter: it cannot be loaded ahead";
+      return load.emitOpError()
+             << "has a row that depends on carried values or memory, expected arithmetic on the loop's "
+                "counter: it cannot be loaded ahead";
     site.slice = llvm::to_vector(slice);
     sites.push_back(site);
   }
@@ -138,7 +142,8 @@ static FailureOr<int64_t> multibufferLoop(scf::ForOp loop, KernelOp kernel, int6
   SmallVector<Site *> order;
   for (Site &site : sites) {
     auto type = PipelineType::get(stages, cast<SmemType>(site.load.getResult().getType()));
-    site.pipeline = PipelineOp::create(top, site.load.getLoc(), type, /*chain=*/Value(), /*producers=*/1, /*consumers=*/1);
+    site.pipeline =
+        PipelineOp::create(top, site.load.getLoc(), type, /*chain=*/Value(), /*producers=*/1, /*consumers=*/1);
     order.push_back(&site);
   }
 

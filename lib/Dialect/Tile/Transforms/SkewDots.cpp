@@ -155,7 +155,8 @@ static void skew(Split &split) {
   Location loc = loop.getLoc();
   OpBuilder builder(loop);
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
+  Value some =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
   auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), some, /*withElseRegion=*/true);
   builder.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(builder, loc, loop.getInitArgs());
@@ -176,38 +177,37 @@ static void skew(Split &split) {
 
   // The other steps, each with the last product of the one before.
   Value second = arith::AddIOp::create(builder, loc, loop.getLowerBound(), loop.getStep());
-  auto steady = scf::ForOp::create(
-      builder, loc, second, loop.getUpperBound(), loop.getStep(), inits,
-      [&](OpBuilder &body, Location, Value iv, ValueRange args) {
-        IRMapping mapping;
-        mapping.map(loop.getInductionVar(), iv);
-        unsigned k = 0;
-        for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs()))
-          if (i != split.carried)
-            mapping.map(arg, args[k++]);
-        bool issued = false;
-        cloneStep(split, body, mapping, [&](Operation *op) {
-          bool early = !issued && !split.late.contains(op);
-          issued |= op == split.first;
-          return early;
-        });
-        Value before = arith::SubIOp::create(body, loc, iv, loop.getStep());
-        Value acc = cloneLate(split, body, before, args.drop_front(others));
-        mapping.map(loop.getRegionIterArgs()[split.carried], acc);
-        issued = false;
-        cloneStep(split, body, mapping, [&](Operation *op) {
-          bool rest = issued && !split.late.contains(op);
-          issued |= op == split.first;
-          return rest;
-        });
-        SmallVector<Value> next;
-        for (auto [i, value] : llvm::enumerate(yield.getOperands()))
-          if (i != split.carried)
-            next.push_back(mapping.lookupOrDefault(value));
-        for (Value value : split.crossing)
-          next.push_back(mapping.lookup(value));
-        scf::YieldOp::create(body, loc, next);
-      });
+  auto steady = scf::ForOp::create(builder, loc, second, loop.getUpperBound(), loop.getStep(), inits,
+                                   [&](OpBuilder &body, Location, Value iv, ValueRange args) {
+                                     IRMapping mapping;
+                                     mapping.map(loop.getInductionVar(), iv);
+                                     unsigned k = 0;
+                                     for (auto [i, arg] : llvm::enumerate(loop.getRegionIterArgs()))
+                                       if (i != split.carried)
+                                         mapping.map(arg, args[k++]);
+                                     bool issued = false;
+                                     cloneStep(split, body, mapping, [&](Operation *op) {
+                                       bool early = !issued && !split.late.contains(op);
+                                       issued |= op == split.first;
+                                       return early;
+                                     });
+                                     Value before = arith::SubIOp::create(body, loc, iv, loop.getStep());
+                                     Value acc = cloneLate(split, body, before, args.drop_front(others));
+                                     mapping.map(loop.getRegionIterArgs()[split.carried], acc);
+                                     issued = false;
+                                     cloneStep(split, body, mapping, [&](Operation *op) {
+                                       bool rest = issued && !split.late.contains(op);
+                                       issued |= op == split.first;
+                                       return rest;
+                                     });
+                                     SmallVector<Value> next;
+                                     for (auto [i, value] : llvm::enumerate(yield.getOperands()))
+                                       if (i != split.carried)
+                                         next.push_back(mapping.lookupOrDefault(value));
+                                     for (Value value : split.crossing)
+                                       next.push_back(mapping.lookup(value));
+                                     scf::YieldOp::create(body, loc, next);
+                                   });
   if (auto attrs = loop->getDiscardableAttrDictionary())
     steady->setDiscardableAttrs(attrs);
 

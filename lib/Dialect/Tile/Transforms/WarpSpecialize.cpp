@@ -175,8 +175,8 @@ static LogicalResult specializeKernel(KernelOp kernel) {
   Location loc = plan.items.getLoc();
   for (auto &[view, ring] : plan.rings) {
     int64_t stages = ring.looped ? config.getStages() : 1;
-    ring.pipeline = PipelineOp::create(builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0),
-                                       Value(), 1, plan.groups);
+    ring.pipeline = PipelineOp::create(
+        builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0), Value(), 1, plan.groups);
   }
   auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups);
   auto roles = RolesOp::create(builder, loc);

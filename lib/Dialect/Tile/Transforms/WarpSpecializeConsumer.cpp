@@ -58,9 +58,7 @@ static void splitRows(ForEachOp items, int64_t groups, Value row0) {
       return reg && isRowTile(reg);
     };
     OpBuilder builder(op);
-    auto shift = [&](OpOperand &row) {
-      row.set(arith::AddIOp::create(builder, op->getLoc(), row.get(), row0));
-    };
+    auto shift = [&](OpOperand &row) { row.set(arith::AddIOp::create(builder, op->getLoc(), row.get(), row0)); };
     if (auto map = dyn_cast<MapOp>(op); map && map.getAt() && isRows(map.getResult(0)))
       shiftRow(cast<BlockArgument>(map.getIndexArgs()[0]), row0);
     if (auto mask = dyn_cast<MaskOp>(op); mask && isRows(mask.getValue()))

@@ -117,19 +117,19 @@ void Producer::emitFor(scf::ForOp loop, OpBuilder &builder, IRMapping &mapping) 
   SmallVector<Value> inits;
   for (unsigned i : kept)
     inits.push_back(mapping.lookupOrDefault(loop.getInitArgs()[i]));
-  auto copy = scf::ForOp::create(
-      builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
-      mapping.lookupOrDefault(loop.getUpperBound()), mapping.lookupOrDefault(loop.getStep()), inits,
-      [&](OpBuilder &body, Location loc, Value iv, ValueRange args) {
-        mapping.map(loop.getInductionVar(), iv);
-        for (auto [i, arg] : llvm::zip(kept, args))
-          mapping.map(loop.getRegionIterArgs()[i], arg);
-        emit(*loop.getBody(), body, mapping);
-        SmallVector<Value> yielded;
-        for (unsigned i : kept)
-          yielded.push_back(mapping.lookupOrDefault(loop.getBody()->getTerminator()->getOperand(i)));
-        scf::YieldOp::create(body, loc, yielded);
-      });
+  auto copy =
+      scf::ForOp::create(builder, loop.getLoc(), mapping.lookupOrDefault(loop.getLowerBound()),
+                         mapping.lookupOrDefault(loop.getUpperBound()), mapping.lookupOrDefault(loop.getStep()), inits,
+                         [&](OpBuilder &body, Location loc, Value iv, ValueRange args) {
+                           mapping.map(loop.getInductionVar(), iv);
+                           for (auto [i, arg] : llvm::zip(kept, args))
+                             mapping.map(loop.getRegionIterArgs()[i], arg);
+                           emit(*loop.getBody(), body, mapping);
+                           SmallVector<Value> yielded;
+                           for (unsigned i : kept)
+                             yielded.push_back(mapping.lookupOrDefault(loop.getBody()->getTerminator()->getOperand(i)));
+                           scf::YieldOp::create(body, loc, yielded);
+                         });
   for (auto [i, result] : llvm::zip(kept, copy.getResults()))
     mapping.map(loop.getResult(i), result);
 }
@@ -139,11 +139,11 @@ void Producer::emitIf(scf::IfOp branch, OpBuilder &builder, IRMapping &mapping) 
   SmallVector<Type> types;
   for (unsigned i : kept)
     types.push_back(branch.getResult(i).getType());
-  bool withElse = branch.elseBlock() && (!kept.empty() || llvm::any_of(*branch.elseBlock(), [&](Operation &op) {
-                                           return needed.contains(&op);
-                                         }));
-  auto copy = scf::IfOp::create(builder, branch.getLoc(), types, mapping.lookupOrDefault(branch.getCondition()),
-                                withElse);
+  bool withElse =
+      branch.elseBlock() &&
+      (!kept.empty() || llvm::any_of(*branch.elseBlock(), [&](Operation &op) { return needed.contains(&op); }));
+  auto copy =
+      scf::IfOp::create(builder, branch.getLoc(), types, mapping.lookupOrDefault(branch.getCondition()), withElse);
   auto fill = [&](Block *from, Block *to) {
     OpBuilder body = to->mightHaveTerminator() ? OpBuilder(to->getTerminator()) : OpBuilder::atBlockEnd(to);
     emit(*from, body, mapping);

@@ -58,8 +58,7 @@ float ropeFrequency(const RopeSpec &spec, int64_t t);
 /// arithmetic alone (no table in memory), the product is reduced to one turn with a hi/lo product: off by less than
 /// 1e-5 rad for |position| <= 2^24, 1e-4 up to 2^31. Ends on math.cos and math.sin with `afn` of an angle of about
 /// [-pi, pi]: legal on a GPU, left to legalizeMath on the host.
-std::pair<Value, Value> buildRopeAngle(OpBuilder &builder, Location loc, Value position, Value t,
-                                       const RopeSpec &spec);
+std::pair<Value, Value> buildRopeAngle(OpBuilder &builder, Location loc, Value position, Value t, const RopeSpec &spec);
 
 /// The part of buildRopeAngle that depends on `t` alone, for callers that keep it out of a loop: the frequency in
 /// turns per position as an unevaluated sum hi + lo. And the rest.
