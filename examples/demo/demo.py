@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The demo: two variants on one serving step of a real trace.
 
-Compiles each variant, plans a mixed paged batch (decodes and prefill chunks, a shared prefix as levels), runs it on the
+Compiles each variant, plans a mixed paged batch (decodes and prefill chunks, a shared prefix), runs it on the
 CPU and, when there is one, on the GPU, checks it against the double-precision reference, prints a table, and writes the
 plan as a picture. Everything goes through attn-run, as a user would.
 """
@@ -20,6 +20,15 @@ VARIANTS = ["softcap", "sink_window"]
 def has_gpu():
     return shutil.which("nvidia-smi") is not None and subprocess.run(
         ["nvidia-smi", "-L"], capture_output=True, text=True).stdout.startswith("GPU")
+
+
+def with_params(batch, variant, folder):
+    """The batch with the variant's own parameters, as a file."""
+    content = json.loads(pathlib.Path(batch).read_text())
+    content["params"] = json.loads((ROOT / "examples" / "variants" / "Inputs" / f"{variant}.json").read_text()).get("params", {})
+    file = folder / f"demo_{variant}.json"
+    file.write_text(json.dumps(content))
+    return file
 
 
 def run(tool, variant, batch, device, picture):
@@ -44,12 +53,12 @@ def main():
     columns = [("variant", 14), ("device", 7), ("requests", 9), ("tokens", 7), ("keys", 8), ("items", 6), ("compile ms", 11),
                ("plan us", 9), ("run ms", 9), ("max error", 10), ("allowed", 9), ("", 6)]
     print()
-    print("one serving step of a trace: decodes and prefill chunks, prefixes shared as levels")
+    print("one serving step of a trace: decodes and prefill chunks; requests with a common prefix share its pages")
     print("".join(f"{name:>{width}}" for name, width in columns))
     failed = False
     for variant in VARIANTS:
         for device in devices:
-            report, status = run(tool, variant, arguments.batch, device, picture)
+            report, status = run(tool, variant, with_params(arguments.batch, variant, ROOT / arguments.build), device, picture)
             failed |= status != 0
             values = [variant, device, report["requests"], report["tokens"], report["keys"], report["items"],
                       f"{report['compile_ms']:.0f}", f"{report['plan_us']:.0f}", f"{report['run_ms']:.3f}",
