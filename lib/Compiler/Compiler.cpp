@@ -400,10 +400,15 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     };
     return residentCtas(target, number("attn.threads"), registers, number("attn.smem"));
   };
-  ::attn::BundleBlob blob = haveCubin ? ::attn::BundleBlob{"cubin", assembly.cubin} : ::attn::BundleBlob{"ptx", ptx};
+  // PTX beside the machine code lets later machines run the bundle; code for sm_NNa runs on that machine alone.
+  std::vector<::attn::BundleBlob> blobs;
+  if (haveCubin)
+    blobs.push_back({"cubin", assembly.cubin});
+  if (!haveCubin || llvm::isDigit(target.chip.back()))
+    blobs.push_back({"ptx", ptx});
   SymbolTable table(gpuModule);
   auto bundle =
-      makeBundle(std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
+      makeBundle(std::move(*manifest), blobs, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
   if (!bundle)
     return bundle.takeError();
   result.output = std::move(*bundle);
