@@ -227,17 +227,6 @@ private:
         kernel.erase();
   }
 
-  /// The statement itself, and functions that no kernel calls, do not take part in code generation.
-  void keepKernelsOnly() {
-    llvm::SmallPtrSet<Operation *, 4> called;
-    SymbolTable table(module);
-    for (auto kernel : module.getOps<mlir::tile::KernelOp>())
-      kernel.walk([&](func::CallOp call) { called.insert(table.lookup(call.getCallee())); });
-    for (Operation &op : llvm::make_early_inc_range(module.getBody()->getOperations()))
-      if (isa<func::FuncOp, mlir::attn::VariantOp>(op) && !called.contains(&op))
-        op.erase();
-  }
-
   llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<::attn::BundleBlob> &blobs,
                                          llvm::function_ref<Operation *(llvm::StringRef)> lookup,
                                          llvm::function_ref<int64_t(llvm::StringRef, Operation *)> ctasPerSm) {
@@ -249,12 +238,10 @@ private:
       auto entry = ::attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
       if (!entry)
         return entry.takeError();
-      if (kernel.merge) {
-        (*entry)["pack"] = 1; // its rows are the heads of one token
+      if (kernel.merge)
         manifest["merge"] = std::move(*entry);
-      } else {
+      else
         list.push_back(std::move(*entry));
-      }
     }
     manifest["kernels"] = std::move(list);
     return ::attn::writeBundle(std::move(manifest), blobs);
@@ -290,7 +277,6 @@ llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  keepKernelsOnly();
   ::attn::HostTarget host = ::attn::HostTarget::native();
   if (llvm::Error error = runPipeline(module, result.times, "tile to llvm", [&](OpPassManager &pm) {
         ::attn::buildHostPipeline(pm, host.conversionOptions());
@@ -345,7 +331,6 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  keepKernelsOnly();
   if (llvm::Error error = runPipeline(module, result.times, "tile to gpu",
                                       [&](OpPassManager &pm) { ::attn::buildGpuPipeline(pm, target.chip); }))
     return error;

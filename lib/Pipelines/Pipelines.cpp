@@ -23,6 +23,7 @@ void buildFrontPipeline(OpPassManager &pm) {
 }
 
 void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
+  pm.addPass(mlir::attn::createAttnKeepKernelsPass());
   pm.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
   OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
   kernel.addPass(mlir::createCanonicalizerPass());
