@@ -74,6 +74,15 @@ static Status checkTensor(const Expected &e, bool vectors) {
   return Status();
 }
 
+/// Whether the attention op has a scale operand (that matters).
+static bool readsScale(const Manifest &m) {
+  for (const KernelDesc &kernel : m.kernels)
+    for (const WordDesc &word : kernel.words)
+      if (word.kind == WordDesc::Scale)
+        return true;
+  return false;
+}
+
 Status PlanImpl::checkOperands(const Operands &ops) const {
   const Manifest &m = manifest();
   const bool vectors = device().kind() == DeviceKind::CUDA, ragged = m.format == Format::Ragged;
@@ -97,6 +106,11 @@ Status PlanImpl::checkOperands(const Operands &ops) const {
     return invalid(
         "run: operand 'lse' was given, but this bundle does not write it; leave it out or compile it with lse");
   }
+  // A value that no kernel reads must not vanish; the default one changes nothing.
+  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(m.headDimQk)));
+  if (ops.hasScale && !readsScale(m) && std::fabs(ops.scale - scale) > 1e-6f * scale)
+    return invalid("run: scale: this bundle's attention has no scale operand and uses 1 / sqrt(head_dim_qk), got " +
+                   std::to_string(ops.scale) + "; leave it out or give the op a scale operand");
   if (ops.numParams != static_cast<int>(m.params.size()) || (ops.numParams && !ops.params))
     return invalid("run: params: expected " + num(m.params.size()) + ", got " + num(ops.numParams));
   for (size_t i = 0; i < m.params.size(); ++i) {
