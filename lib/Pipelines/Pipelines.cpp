@@ -31,7 +31,9 @@ static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass());
+  kernel.addPass(mlir::tile::createTileDeferSumsPass());
   kernel.addPass(mlir::tile::createTileMultibufferPass());
+  kernel.addPass(mlir::tile::createTilePeelMasksPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
   pm.addPass(mlir::tile::createConvertTileToGPUPass({chip.str()}));
 }
