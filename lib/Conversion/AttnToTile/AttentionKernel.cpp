@@ -233,8 +233,8 @@ FailureOr<Value> AttentionKernel::buildQuery() {
                                     Value(), Value());
   // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites.
   bool registers = m <= 16 || spec.config.getQInRegisters();
-  auto reg = KernelBuilder::reg({m, spec.dqk}, spec.qType);
-  Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqk}, spec.qType));
+  auto reg = KernelBuilder::reg({m, spec.dqkTile}, spec.qType);
+  Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqkTile}, spec.qType));
   Value q = tile::LoadOp::create(b, loc, loaded, view, kb.index(0));
   HookOp hook = spec.getHook(HookKind::Query);
   if (!hook)
@@ -367,8 +367,8 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
                                                          const KeyRange &range) {
   Type compute = spec.qType;
   KeyCoords keys = buildKeyCoords(j);
-  FailureOr<Value> k = buildKeySide(kView, keys, spec.dqk, HookKind::Key);
-  FailureOr<Value> v = failed(k) ? k : buildKeySide(vView, keys, spec.dvo, HookKind::Value);
+  FailureOr<Value> k = buildKeySide(kView, keys, spec.dqkTile, HookKind::Key);
+  FailureOr<Value> v = failed(k) ? k : buildKeySide(vView, keys, spec.dvoTile, HookKind::Value);
   if (failed(v))
     return failure();
   RegType sType = f32Reg(grouped({m, n}));
@@ -382,7 +382,7 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
   if (failed(x))
     return failure();
   Value y = buildMask(*x, frame, range);
-  RegType oType = f32Reg(grouped({m, spec.dvo}));
+  RegType oType = f32Reg(grouped({m, spec.dvoTile}));
   if (!spec.softmax) {
     Value p = kb.convert(y, compute);
     Value o = tile::DotOp::create(b, loc, oType, p, *v, state[0], /*transpose_b=*/false);
@@ -470,7 +470,7 @@ LogicalResult AttentionKernel::build() {
     init.push_back(kb.splat(-std::numeric_limits<float>::infinity(), grouped({m})));
     init.push_back(kb.splat(0, grouped({m})));
   }
-  init.push_back(kb.splat(0, grouped({m, spec.dvo})));
+  init.push_back(kb.splat(0, grouped({m, spec.dvoTile})));
   auto loop = scf::ForOp::create(b, loc, range.lo, range.hi, kb.index(spec.config.getKeys()), init);
   {
     OpBuilder::InsertionGuard guard(b);

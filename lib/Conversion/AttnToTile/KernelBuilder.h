@@ -30,6 +30,7 @@ struct KernelSpec {
   const RangeProgram &range;
   FormatKind format;
   int64_t dqk, dvo, page, group;
+  int64_t dqkTile, dvoTile; // columns of tiles: on a GPU whole steps of the products, the rest is zero
   Type qType, kvType, oType;
   bool softmax, fp8;
 

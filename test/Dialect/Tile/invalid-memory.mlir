@@ -94,8 +94,8 @@ func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
 
 // -----
 func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
-  // expected-error @+1 {{load_c3: the result has rows of 16, expected 8}}
-  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16x16xf32>
+  // expected-error @+1 {{load_c3: the result has rows of 4, expected at least 8}}
+  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16x4xf32>
   return
 }
 

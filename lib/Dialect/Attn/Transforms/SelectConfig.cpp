@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -42,9 +43,18 @@ static int64_t bytesOf(Value value) {
 
 static bool isEightBit(AttentionOp op) { return bytesOf(op.getK()) == 1; }
 
+int64_t mlir::attn::getHeadDimUnit(AttentionOp op) { return isEightBit(op) ? 32 : 16; }
+
 static bool hasHook(AttentionOp op, HookKind kind) {
   VariantOp variant = op.lookupVariant();
   return variant && variant.getHook(kind);
+}
+
+static bool isHooked(AttentionOp op) { return hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value); }
+
+/// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
+static bool transformsHeads(AttentionOp op) {
+  return isEightBit(op) || isHooked(op);
 }
 
 static bool readsMemory(HookOp hook) {
@@ -52,7 +62,8 @@ static bool readsMemory(HookOp hook) {
 }
 
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
-  int64_t dqk = op.getHeadDimQk(), dvo = op.getHeadDimVo(), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
+  int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
+  int64_t dqk = llvm::alignTo(op.getHeadDimQk(), unit), dvo = llvm::alignTo(op.getHeadDimVo(), unit);
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
   bool qInRegisters = rows <= 16 || config.getQInRegisters();
@@ -66,6 +77,11 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     if (isEightBit(op) || hasHook(op, HookKind::Value))
       needs.sharedMemory += keys * dvo * q;
   }
+  // Without warpgroups what is computed from K and V stays in the registers of each warp; 8-bit floats are widened in
+  // shared memory on the way.
+  bool inRegisters = config.getConsumers() == 0 && transformsHeads(op);
+  if (inRegisters && isEightBit(op))
+    needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
@@ -79,6 +95,8 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   if (qInRegisters)
     words += rows * dqk / 2;
   needs.registers = (words + perGroup - 1) / perGroup + 40;
+  if (inRegisters)
+    needs.registers += keys / groups * std::max(dqk, dvo) / 64 + (isHooked(op) ? 32 : 0);
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
   for (HookKind kind : {HookKind::Logits, HookKind::Mask})
@@ -128,11 +146,6 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
                    << kRegisters << ", " << needs.registers - kRegisters
                    << " too few; use fewer keys or rows, or more warps";
   return success();
-}
-
-/// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
-static bool transformsHeads(AttentionOp op) {
-  return isEightBit(op) || hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value);
 }
 
 static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,

@@ -125,8 +125,10 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
   bool sliced = isa<SliceAttr>(type.getLayout());
   Type element = type.getElementType();
   unsigned bits = element.isIndex() ? 32 : element.getIntOrFloatBitWidth();
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    bits = 16; // registers hold them as f16, which is exact
   if (bits == 8 && !sliced)
-    return fail("has 8-bit elements, which have no register layout yet; convert them to 16 bits when they are loaded");
+    return fail("has 8-bit integers, which have no register layout; extend them to 32 bits when they are loaded");
   if (operand && bits != 16)
     return fail("is an operand of a matrix product with " + Twine(bits) + "-bit elements, expected 16-bit ones");
   result.pack = bits == 16 && !sliced ? 2 : 1;

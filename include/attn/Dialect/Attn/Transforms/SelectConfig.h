@@ -23,6 +23,9 @@ struct ConfigNeeds {
   int64_t sharedMemory = 0; // bytes of a CTA
   int64_t registers = 0;    // of a thread, estimated
 };
+/// Head dims are padded to multiples of this in tiles of a GPU: 16 (a step of the products), 32 for 8-bit K and V.
+int64_t getHeadDimUnit(AttentionOp op);
+
 ConfigNeeds estimateNeeds(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
 
 /// Checks a config against the op and the machine; reports by how much it does not fit. `target` may be null: then
