@@ -21,7 +21,8 @@ KernelSpec::KernelSpec(AttentionOp op, ConfigAttr config, const RangeProgram &ra
       softmax(!variant || variant.getNormalizer() == Normalizer::Softmax),
       fp8(isa<Float8E4M3FNType, Float8E5M2Type>(kvType)) {
   const ::attn::TargetInfo *target = op.getTargetAttr() ? ::attn::findTarget(op.getTargetAttr().getChip()) : nullptr;
-  int64_t unit = target && target->isGpu() ? getHeadDimUnit(op) : 1;
+  gpu = target && target->isGpu();
+  int64_t unit = gpu ? getHeadDimUnit(op) : 1;
   dqkTile = llvm::alignTo(dqk, unit);
   dvoTile = llvm::alignTo(dvo, unit);
 }

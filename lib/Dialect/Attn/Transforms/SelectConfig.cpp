@@ -61,12 +61,24 @@ static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+bool mlir::attn::keepsQInRegisters(AttentionOp op, ConfigAttr config) {
+  if (config.getRows() > 16)
+    return config.getQInRegisters();
+  return op.getHeadDimQk() <= 128 || !transformsHeads(op);
+}
+
+/// Whether few registers go to addresses and positions: rows a stride apart or whole pages, keys in order.
+static bool hasPlainRows(AttentionOp op) {
+  FormatKind kind = op.getFormat().getKind();
+  return kind == FormatKind::Ragged || (kind == FormatKind::Paged && op.getPageSize() % 16 == 0);
+}
+
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
   int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
   int64_t dqk = llvm::alignTo(op.getHeadDimQk(), unit), dvo = llvm::alignTo(op.getHeadDimVo(), unit);
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
-  bool qInRegisters = rows <= 16 || config.getQInRegisters();
+  bool qInRegisters = keepsQInRegisters(op, config);
   if (!qInRegisters)
     needs.sharedMemory += rows * dqk * q;
   needs.sharedMemory += config.getStages() * keys * (dqk + dvo) * kv;
@@ -95,15 +107,20 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   if (qInRegisters)
     words += rows * dqk / 2;
   needs.registers = (words + perGroup - 1) / perGroup + 40;
-  if (inRegisters)
-    needs.registers += keys / groups * std::max(dqk, dvo) / 64 + (isHooked(op) ? 32 : 0);
+  if (inRegisters) {
+    int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
+    needs.registers += isHooked(op) ? 3 * fragments / 2 + 48 : fragments;
+  }
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
-  for (HookKind kind : {HookKind::Logits, HookKind::Mask})
-    if (hasHook(op, kind))
-      needs.registers += readsMemory(op.lookupVariant().getHook(kind)) ? 16 + 2 * mine
-                         : kind == HookKind::Logits                    ? 16
-                                                                       : 0;
+  for (HookKind kind : {HookKind::Logits, HookKind::Mask}) {
+    if (!hasHook(op, kind))
+      continue;
+    if (readsMemory(op.lookupVariant().getHook(kind)))
+      needs.registers += 40 + 2 * mine;
+    else if (kind == HookKind::Logits)
+      needs.registers += 12 + mine;
+  }
   return needs;
 }
 
@@ -182,7 +199,7 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
                         consumers ? chooseLoad(op, target, rows, keys) : LoadPath::Gather);
     };
     auto choose = [&]() -> ConfigAttr {
-      if (rows >= 64 && !consumers && !transformsHeads(op)) {
+      if (rows >= 64 && !consumers && !transformsHeads(op) && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
         for (ConfigAttr config : {most, less})
           if (fits(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
