@@ -150,12 +150,22 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
   YieldOp yield = op.getYield();
   auto skip = roundedByPacking(yield);
   Block &body = op.getBody().front();
+  // Coordinates that the back end cannot see through: what a hook computes of them alone (rope's frequencies) would be
+  // kept in registers for the whole loop, one value or more for each column of the thread.
+  SmallVector<Value> lanes;
+  bool hide = op->getParentOfType<scf::ForOp>() && llvm::any_of(body, [](Operation &inner) {
+                return isa<math::MathDialect>(inner.getDialect());
+              });
+  for (auto [d, arg] : llvm::enumerate(op.getIndexArgs())) {
+    Value lane = arg.use_empty() ? Value() : e.lanePart(f.getLanePart(d));
+    lanes.push_back(lane && hide ? e.ptx("mov.b32 $0, $1;", "=r,r", lane, e.i32)[0] : lane);
+  }
   SmallVector<Regs> results(op.getNumResults());
   for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
     for (auto [k, arg] : llvm::enumerate(op.getInputArgs()))
       bindElement(e, arg, inputs[k].get(from[k][i]));
     for (auto [d, arg] : llvm::enumerate(op.getIndexArgs()))
-      e.indices[arg] = e.coordinate(f, i, d);
+      e.indices[arg] = {lanes[d], f.getOffsets(i)[d]};
     for (Operation &inner : body) {
       if (&inner == yield.getOperation() || skip.contains(&inner))
         continue;

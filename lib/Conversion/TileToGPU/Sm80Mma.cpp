@@ -292,11 +292,12 @@ static LogicalResult emitFragmentStore(Emitter &e, LocalStoreOp store) {
 void tile::populateSm80Mma(Emitter &e) {
   e.on<DotOp>(emitDot);
   e.on<LocalStoreOp>(emitFragmentStore);
-  auto usual = e.handler(LocalLoadOp::getOperationName());
-  e.handler(LocalLoadOp::getOperationName()) = [usual](Emitter &e, Operation *op) -> LogicalResult {
-    auto load = cast<LocalLoadOp>(op);
+  e.on<LocalLoadOp>([](Emitter &e, LocalLoadOp load) -> LogicalResult {
     if (isEightBitFloat(cast<RegType>(load.getResult().getType()).getElementType()))
       return widenedLoad(e, load);
-    return isFragmentLoad(e, load) ? loadFragments(e, load, e.smems[load.getSource()]) : usual(e, op);
-  };
+    if (!isFragmentLoad(e, load))
+      return load.emitOpError() << "reads " << load.getSource().getType() << " as " << load.getResult().getType()
+                                << ", expected a 16-bit tile with a layout, read as an accumulator or an operand";
+    return loadFragments(e, load, e.smems[load.getSource()]);
+  });
 }

@@ -218,7 +218,7 @@ func.func @f(%v: !tile.view<?x8xf16>, %i: index, %s: !tile.smem<8x8xf16>, %q: !t
 // -----
 func.func @f(%v: !tile.view<?x16xf16>, %i: index, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
   %s = tile.producer_acquire %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> -> !tile.smem<8x8xf16>
-  // expected-error @+1 {{load_async_c3: 'slot' has rows of 8, expected 16}}
+  // expected-error @+1 {{load_async_c3: 'slot' has rows of 8, expected at least 16}}
   tile.load_async %v[%i] into %s signal %q : !tile.view<?x16xf16>, !tile.smem<8x8xf16>, !tile.pipeline<2 x !tile.smem<8x8xf16>>
   return
 }

@@ -64,7 +64,7 @@ static bool readsMemory(HookOp hook) {
 bool mlir::attn::keepsQInRegisters(AttentionOp op, ConfigAttr config) {
   if (config.getRows() > 16)
     return config.getQInRegisters();
-  return op.getHeadDimQk() <= 128 || !transformsHeads(op);
+  return op.getHeadDimQk() <= 128 || !transformsHeads(op) || hasHook(op, HookKind::Query);
 }
 
 /// Whether few registers go to addresses and positions: rows a stride apart or whole pages, keys in order.
@@ -109,7 +109,9 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   needs.registers = (words + perGroup - 1) / perGroup + 40;
   if (inRegisters) {
     int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
-    needs.registers += isHooked(op) ? 3 * fragments / 2 + 48 : fragments;
+    needs.registers += fragments;
+    if (isHooked(op))
+      needs.margin += fragments / 2 + 32 + dqk / 2; // of rope's frequencies a thread has dqk / 8, kept for the loop
   }
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
@@ -117,9 +119,9 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     if (!hasHook(op, kind))
       continue;
     if (readsMemory(op.lookupVariant().getHook(kind)))
-      needs.registers += 40 + 2 * mine;
+      needs.margin += 40 + 2 * mine;
     else if (kind == HookKind::Logits)
-      needs.registers += 12 + mine;
+      needs.margin += 12 + mine;
   }
   return needs;
 }
@@ -187,9 +189,10 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
     configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, LoadPath::Gather));
     return configs;
   }
-  auto fits = [&](ConfigAttr config) {
+  auto fits = [&](ConfigAttr config, bool withMargin) {
     ConfigNeeds needs = estimateNeeds(op, config, target);
-    return needs.sharedMemory <= target.sharedPerCta && needs.registers <= kRegisters;
+    return needs.sharedMemory <= target.sharedPerCta &&
+           needs.registers + (withMargin ? needs.margin : 0) <= kRegisters;
   };
   for (int64_t rows : {16, 64, 128}) {
     int64_t groups = rows == 16 ? 4 : 1;
@@ -202,19 +205,23 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
       if (rows >= 64 && !consumers && !transformsHeads(op) && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
         for (ConfigAttr config : {most, less})
-          if (fits(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
+          if (fits(config, true) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
             return config;
-        if (fits(most))
+        if (fits(most, true))
           return most;
       }
       int64_t warps = rows == 16 ? 4 : rows / 16;
       for (int64_t stages : {2, 1})
         for (int64_t keys = 128; keys >= 16 * groups; keys /= 2)
-          if (fits(make(keys, stages, warps))) {
-            if (rows == 16 && stages == 2 && keys < 128 && fits(make(keys, 3, warps)))
+          if (fits(make(keys, stages, warps), true)) {
+            if (rows == 16 && stages == 2 && keys < 128 && fits(make(keys, 3, warps), true))
               stages = 3;
             return make(keys, stages, warps);
           }
+      // Nothing has room to spare: what needs least.
+      for (int64_t stages : {2, 1})
+        if (fits(make(16 * groups, stages, warps), false))
+          return make(16 * groups, stages, warps);
       return {};
     };
     if (ConfigAttr config = choose())

@@ -22,6 +22,7 @@ namespace mlir::attn {
 struct ConfigNeeds {
   int64_t sharedMemory = 0; // bytes of a CTA
   int64_t registers = 0;    // of a thread, estimated
+  int64_t margin = 0;       // more registers, which hooks are likely to take
 };
 /// Head dims are padded to multiples of this in tiles of a GPU: 16 (a step of the products), 32 for 8-bit K and V.
 int64_t getHeadDimUnit(AttentionOp op);
