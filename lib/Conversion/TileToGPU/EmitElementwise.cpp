@@ -153,9 +153,8 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
   // Coordinates that the back end cannot see through: what a hook computes of them alone (rope's frequencies) would be
   // kept in registers for the whole loop, one value or more for each column of the thread.
   SmallVector<Value> lanes;
-  bool hide = op->getParentOfType<scf::ForOp>() && llvm::any_of(body, [](Operation &inner) {
-                return isa<math::MathDialect>(inner.getDialect());
-              });
+  bool hide = op->getParentOfType<scf::ForOp>() &&
+              llvm::any_of(body, [](Operation &inner) { return isa<math::MathDialect>(inner.getDialect()); });
   for (auto [d, arg] : llvm::enumerate(op.getIndexArgs())) {
     Value lane = arg.use_empty() ? Value() : e.lanePart(f.getLanePart(d));
     lanes.push_back(lane && hide ? e.ptx("mov.b32 $0, $1;", "=r,r", lane, e.i32)[0] : lane);

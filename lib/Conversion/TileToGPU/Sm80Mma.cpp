@@ -96,8 +96,9 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
     return failure();
   Type element = elementOf(dot.getA());
   if ((!element.isBF16() && !element.isF16()) || elementOf(dot.getB()) != element)
-    return dot.emitOpError() << "multiplies " << element << " by " << elementOf(dot.getB())
-                             << ", expected bf16 or f16 on both sides: load 8-bit operands into registers and extend them";
+    return dot.emitOpError()
+           << "multiplies " << element << " by " << elementOf(dot.getB())
+           << ", expected bf16 or f16 on both sides: load 8-bit operands into registers and extend them";
   if (!cast<RegType>(dot.getResult().getType()).getElementType().isF32())
     return dot.emitOpError() << "accumulates in " << elementOf(dot.getResult()) << ", expected f32";
   bool bf16 = element.isBF16(), transposed = dot.getTransposeB();

@@ -53,9 +53,7 @@ static bool hasHook(AttentionOp op, HookKind kind) {
 static bool isHooked(AttentionOp op) { return hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value); }
 
 /// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
-static bool transformsHeads(AttentionOp op) {
-  return isEightBit(op) || isHooked(op);
-}
+static bool transformsHeads(AttentionOp op) { return isEightBit(op) || isHooked(op); }
 
 static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -191,8 +189,7 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
   }
   auto fits = [&](ConfigAttr config, bool withMargin) {
     ConfigNeeds needs = estimateNeeds(op, config, target);
-    return needs.sharedMemory <= target.sharedPerCta &&
-           needs.registers + (withMargin ? needs.margin : 0) <= kRegisters;
+    return needs.sharedMemory <= target.sharedPerCta && needs.registers + (withMargin ? needs.margin : 0) <= kRegisters;
   };
   for (int64_t rows : {16, 64, 128}) {
     int64_t groups = rows == 16 ? 4 : 1;
