@@ -115,8 +115,14 @@ bool Task::copyIn(const Transfer &transfer, std::vector<Word> &data, ArrayRef<in
   if (undefinedTail && isa<FloatType>(view.type.getElementType()))
     past.f = std::numeric_limits<double>::quiet_NaN();
   data.assign(rows * columns, past);
+  // Columns that the view does not have are zero.
+  int64_t exist = view.type.getRank() == 2 ? view.type.getShape()[1] : 1;
   for (int64_t r = 0; r < rows && transfer.row + r < view.rows; ++r)
     for (int64_t c = 0; c < columns; ++c) {
+      if (c >= exist) {
+        data[r * columns + c] = Word{};
+        continue;
+      }
       int64_t index;
       if (!locate(transfer.op, view, transfer.row + r, c, index))
         return false;
@@ -133,8 +139,9 @@ bool Task::copyOut(const Transfer &transfer, ArrayRef<Word> data, ArrayRef<int64
   if (whole && transfer.row + rows > view.rows)
     return fail(transfer.op, "writes " + Twine(transfer.row + rows) + " rows of a view of " + Twine(view.rows) +
                                  "; a bulk store is for whole tiles only");
+  int64_t exist = view.type.getRank() == 2 ? view.type.getShape()[1] : 1; // columns behind them are dropped
   for (int64_t r = 0; r < rows && transfer.row + r < view.rows; ++r)
-    for (int64_t c = 0; c < columns; ++c) {
+    for (int64_t c = 0; c < exist; ++c) {
       int64_t index;
       if (!locate(transfer.op, view, transfer.row + r, c, index))
         return false;

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 
 #include <cmath>
 #include <limits>
@@ -29,7 +30,7 @@ using tile::RegType;
 
 static constexpr float kLog2E = 1.44269504088896340736f;
 
-Value attn::buildZeroIfEmpty(KernelBuilder &kb, Value x) {
+Value mlir::attn::buildZeroIfEmpty(KernelBuilder &kb, Value x) {
   Value ninf = kb.f32(-std::numeric_limits<float>::infinity()), zero = kb.f32(0);
   return kb.map(cast<RegType>(x.getType()), {{x, {}}},
                 [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
@@ -38,7 +39,7 @@ Value attn::buildZeroIfEmpty(KernelBuilder &kb, Value x) {
                 });
 }
 
-Value attn::buildExp2Diff(KernelBuilder &kb, Value x, Value y, ArrayRef<int64_t> dims) {
+Value mlir::attn::buildExp2Diff(KernelBuilder &kb, Value x, Value y, ArrayRef<int64_t> dims) {
   return kb.map(cast<RegType>(x.getType()), {{x, {}}, {y, SmallVector<int64_t>(dims)}},
                 [](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
                   Value d = arith::SubFOp::create(b, loc, in[0], in[1]);
@@ -46,7 +47,7 @@ Value attn::buildExp2Diff(KernelBuilder &kb, Value x, Value y, ArrayRef<int64_t>
                 });
 }
 
-std::pair<Value, Value> attn::buildNormalise(KernelBuilder &kb, Value max, Value sum, Value o) {
+std::pair<Value, Value> mlir::attn::buildNormalise(KernelBuilder &kb, Value max, Value sum, Value o) {
   Value zero = kb.f32(0), one = kb.f32(1);
   auto row = cast<RegType>(sum.getType());
   Value inverse = kb.map(row, {{sum, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
@@ -232,9 +233,9 @@ FailureOr<Value> AttentionKernel::buildQuery() {
   Value view = tile::ViewOp::create(b, loc, type, kb.arg("q"), ValueRange{kb.item.token0, kb.item.head}, kb.item.rows,
                                     Value(), Value());
   // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites.
-  bool registers = m <= 16 || spec.config.getQInRegisters();
-  auto reg = KernelBuilder::reg({m, spec.dqk}, spec.qType);
-  Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqk}, spec.qType));
+  bool registers = spec.gpu ? keepsQInRegisters(spec.op, spec.config) : m <= 16 || spec.config.getQInRegisters();
+  auto reg = KernelBuilder::reg({m, spec.dqkTile}, spec.qType);
+  Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqkTile}, spec.qType));
   Value q = tile::LoadOp::create(b, loc, loaded, view, kb.index(0));
   HookOp hook = spec.getHook(HookKind::Query);
   if (!hook)
@@ -367,8 +368,8 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
                                                          const KeyRange &range) {
   Type compute = spec.qType;
   KeyCoords keys = buildKeyCoords(j);
-  FailureOr<Value> k = buildKeySide(kView, keys, spec.dqk, HookKind::Key);
-  FailureOr<Value> v = failed(k) ? k : buildKeySide(vView, keys, spec.dvo, HookKind::Value);
+  FailureOr<Value> k = buildKeySide(kView, keys, spec.dqkTile, HookKind::Key);
+  FailureOr<Value> v = failed(k) ? k : buildKeySide(vView, keys, spec.dvoTile, HookKind::Value);
   if (failed(v))
     return failure();
   RegType sType = f32Reg(grouped({m, n}));
@@ -382,7 +383,7 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
   if (failed(x))
     return failure();
   Value y = buildMask(*x, frame, range);
-  RegType oType = f32Reg(grouped({m, spec.dvo}));
+  RegType oType = f32Reg(grouped({m, spec.dvoTile}));
   if (!spec.softmax) {
     Value p = kb.convert(y, compute);
     Value o = tile::DotOp::create(b, loc, oType, p, *v, state[0], /*transpose_b=*/false);
@@ -470,7 +471,7 @@ LogicalResult AttentionKernel::build() {
     init.push_back(kb.splat(-std::numeric_limits<float>::infinity(), grouped({m})));
     init.push_back(kb.splat(0, grouped({m})));
   }
-  init.push_back(kb.splat(0, grouped({m, spec.dvo})));
+  init.push_back(kb.splat(0, grouped({m, spec.dvoTile})));
   auto loop = scf::ForOp::create(b, loc, range.lo, range.hi, kb.index(spec.config.getKeys()), init);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -486,7 +487,7 @@ LogicalResult AttentionKernel::build() {
   return success();
 }
 
-FailureOr<tile::KernelOp> attn::buildAttentionKernel(OpBuilder &builder, const KernelSpec &spec, StringRef name) {
+FailureOr<tile::KernelOp> mlir::attn::buildAttentionKernel(OpBuilder &builder, const KernelSpec &spec, StringRef name) {
   AttentionKernel kernel(builder, spec, name);
   if (failed(kernel.build())) {
     kernel.getKernel().erase();

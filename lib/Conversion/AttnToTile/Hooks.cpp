@@ -169,6 +169,7 @@ public:
     tiles[hook.getBody().getArgument(0)] = x;
     auto shape = cast<tile::RegType>(x.getType()).getShape();
     prefix.assign(shape.begin(), shape.end() - 1);
+    columns = shape.back();
   }
 
   /// The vector `value` as a tile of type `element`.
@@ -195,11 +196,10 @@ private:
   HookOp hook;
   const CoordFrame &frame;
   SmallVector<int64_t> prefix;
+  int64_t columns; // of every tile: the head dim, or more (columns behind it are thrown away, see liftVectorHook)
   llvm::DenseMap<Value, Value> tiles; // vectors of the hook that are tiles already
 };
 } // namespace
-
-static int64_t extentOf(Value value) { return cast<VectorType>(value.getType()).getDimSize(0); }
 
 /// Makes tiles of what `value`'s expression cannot compute in a map body (rope), and collects the tiles it reads.
 LogicalResult VectorLift::prepare(Value value, llvm::SetVector<Value> &leaves) {
@@ -269,7 +269,7 @@ FailureOr<Value> VectorLift::materialise(Value value, Type element) {
     inputs.push_back({tiles[leaf], {}});
   HookBody body(kb, hook, frame, inputs);
   return kb.map(
-      type(extentOf(value), element), inputs,
+      type(columns, element), inputs,
       [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) {
         body.begin(b, loc, in, idx);
         IRMapping done;
@@ -282,7 +282,7 @@ FailureOr<Value> VectorLift::materialise(Value value, Type element) {
 
 FailureOr<Value> VectorLift::rope(RopeOp op, Type element) {
   RopeSpec spec = RopeSpec::get(op);
-  int64_t dim = extentOf(op.getResult()), half = spec.rotary / 2;
+  int64_t dim = columns, half = spec.rotary / 2;
   int64_t unit = spec.interleaved ? 8 : 16; // tiles are cut at multiples of 8
   if (spec.rotary % unit != 0)
     return op.emitOpError() << "has rotary = " << spec.rotary
@@ -352,5 +352,19 @@ Value VectorLift::interleaved(RopeOp op, const RopeSpec &spec, Value x, Type ele
 
 FailureOr<Value> attn::liftVectorHook(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, Value x, Type element) {
   VectorLift lift(kb, hook, frame, x);
-  return lift.materialise(hook.getYield().getValue(), element);
+  FailureOr<Value> made = lift.materialise(hook.getYield().getValue(), element);
+  int64_t dim = cast<VectorType>(hook.getYield().getValue().getType()).getDimSize(0);
+  if (failed(made) || cast<tile::RegType>(x.getType()).getShape().back() == dim)
+    return made;
+  // Whatever the hook made of the columns behind the head vector, products see zeros there.
+  auto type = cast<tile::RegType>((*made).getType());
+  Value columns = kb.index(dim);
+  return kb.map(
+      type, {{*made, {}}},
+      [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
+        Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, idx.back(), columns);
+        Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(in[0].getType()));
+        return arith::SelectOp::create(b, loc, there, in[0], zero);
+      },
+      /*at=*/true);
 }

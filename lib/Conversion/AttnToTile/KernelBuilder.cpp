@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -17,7 +19,13 @@ KernelSpec::KernelSpec(AttentionOp op, VariantOp variant, ConfigAttr config, con
       dvo(op.getHeadDimVo()), page(op.getPageSize()), group(op.getGroup()), qType(elementOf(op.getQ())),
       kvType(elementOf(op.getK())), oType(elementOf(op.getO())),
       softmax(!variant || variant.getNormalizer() == Normalizer::Softmax),
-      fp8(isa<Float8E4M3FNType, Float8E5M2Type>(kvType)) {}
+      fp8(isa<Float8E4M3FNType, Float8E5M2Type>(kvType)) {
+  const ::attn::TargetInfo *target = op.getTargetAttr() ? ::attn::findTarget(op.getTargetAttr().getChip()) : nullptr;
+  gpu = target && target->isGpu();
+  int64_t unit = gpu ? getHeadDimUnit(op) : 1;
+  dqkTile = llvm::alignTo(dqk, unit);
+  dvoTile = llvm::alignTo(dvo, unit);
+}
 
 //===----------------------------------------------------------------------===//
 // KernelBuilder
@@ -150,7 +158,7 @@ Value KernelBuilder::map(tile::RegType result, ArrayRef<MapInput> inputs, MapBod
   })[0];
 }
 
-Value attn::convertFloat(OpBuilder &b, Location loc, Value value, Type type) {
+Value mlir::attn::convertFloat(OpBuilder &b, Location loc, Value value, Type type) {
   auto from = cast<FloatType>(value.getType()), to = cast<FloatType>(type);
   if (from == to)
     return value;
@@ -197,7 +205,7 @@ void KernelBuilder::finish() {
 // Coordinates
 //===----------------------------------------------------------------------===//
 
-std::optional<CoordKind> attn::getCoordKind(Operation *op) {
+std::optional<CoordKind> mlir::attn::getCoordKind(Operation *op) {
   return llvm::TypeSwitch<Operation *, std::optional<CoordKind>>(op)
       .Case([](QPosOp) { return CoordKind::QPos; })
       .Case([](KVPosOp) { return CoordKind::KVPos; })
@@ -311,7 +319,7 @@ void RowCoords::require(CoordKind kind) {
   }
 }
 
-Value attn::buildKey(OpBuilder &b, Location loc, KernelBuilder &kb, const CoordFrame &frame, ValueRange indices) {
+Value mlir::attn::buildKey(OpBuilder &b, Location loc, KernelBuilder &kb, const CoordFrame &frame, ValueRange indices) {
   Value offset = indices[frame.keyDims.back()];
   if (frame.keyDims.size() == 2) {
     Value perGroup = kb.index(kb.spec.keysPerGroup());

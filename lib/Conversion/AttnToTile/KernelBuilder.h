@@ -31,8 +31,9 @@ struct KernelSpec {
   const RangeProgram &range;
   FormatKind format;
   int64_t dqk, dvo, page, group;
+  int64_t dqkTile, dvoTile; // columns of tiles: on a GPU whole steps of the products, the rest is zero
   Type qType, kvType, oType;
-  bool softmax, fp8;
+  bool softmax, fp8, gpu;
 
   HookOp getHook(HookKind kind) const { return variant ? VariantOp(variant).getHook(kind) : HookOp(); }
   /// 64 or 32 keys of one group where the config has groups, else all of them.

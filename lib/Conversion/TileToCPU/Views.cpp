@@ -87,6 +87,9 @@ LogicalResult Emitter::emitLoad(LoadOp op) {
   const ViewRef &view = views.find(op.getView())->second;
   TileRef tile = makeDestination(op.getResult(), op.getOperation(), [](Operation *, Value) { return false; });
   bool vectorRows = view.type.getRank() == 2;
+  if (vectorRows && tile.shape.back() != view.type.getShape()[1])
+    return op.emitOpError() << "pads rows of " << view.type.getShape()[1] << " to " << tile.shape.back()
+                            << ", which the host has no code for: it takes any head dim";
   int64_t length = vectorRows ? tile.shape.back() : 1, rows = 1;
   for (int64_t extent : tile.shape)
     rows *= extent;
@@ -127,6 +130,9 @@ LogicalResult Emitter::emitStore(StoreOp op) {
   const ViewRef &view = views.find(op.getView())->second;
   const TileRef tile = tiles.find(op.getValue())->second;
   bool vectorRows = view.type.getRank() == 2;
+  if (vectorRows && tile.shape.back() != view.type.getShape()[1])
+    return op.emitOpError() << "stores rows of " << tile.shape.back() << " to rows of " << view.type.getShape()[1]
+                            << ", which the host has no code for: it takes any head dim";
   int64_t length = vectorRows ? tile.shape.back() : 1;
   SmallVector<int64_t> outer(tile.shape.begin(), tile.shape.end() - vectorRows);
   int64_t rows = 1;

@@ -46,6 +46,8 @@ namespace {
 struct Elements {
   Elements(Emitter &e, Value value) : e(e), fragment(e.fragment(value.getType())), regs(e.reg(value)) {
     element = cast<RegType>(value.getType()).getElementType();
+    if (isEightBitFloat(element))
+      element = e.b.getF16Type();
   }
   Value get(int64_t i) {
     if (fragment.getPack() == 1)
@@ -92,21 +94,44 @@ static void bindElement(Emitter &e, Value arg, Value v) {
     e.scalars[arg] = v;
 }
 
-/// Conversions that only feed packed results: pairs are rounded at once.
+/// Conversions that only feed packed results: pairs are rounded at once. From 8 bits to bf16 goes through f32, too.
 static llvm::DenseSet<Operation *> roundedByPacking(YieldOp yield) {
   llvm::DenseSet<Operation *> skip;
-  for (Value v : yield.getOperands())
-    if (auto trunc = v.getDefiningOp<arith::TruncFOp>())
-      if (trunc.getIn().getType().isF32() && trunc->hasOneUse() &&
-          (trunc.getType().isBF16() || trunc.getType().isF16()))
-        skip.insert(trunc);
+  for (Value v : yield.getOperands()) {
+    Operation *op = v.getDefiningOp();
+    if (!op || !op->hasOneUse())
+      continue;
+    auto trunc = dyn_cast<arith::TruncFOp>(op);
+    auto extend = dyn_cast<arith::ExtFOp>(op);
+    if ((trunc && trunc.getIn().getType().isF32() && (v.getType().isBF16() || v.getType().isF16())) ||
+        (extend && isEightBitFloat(extend.getIn().getType()) && v.getType().isBF16()))
+      skip.insert(op);
+  }
   return skip;
+}
+
+/// 8-bit floats to f16 and nothing else: registers hold them as f16 already.
+static bool onlyWidensToHalf(MapOp op) {
+  Block &body = op.getBody().front();
+  if (op.getInputs().size() != 1 || op.getNumResults() != 1 || !llvm::hasSingleElement(body.without_terminator()))
+    return false;
+  auto extend = dyn_cast<arith::ExtFOp>(body.front());
+  return extend && isEightBitFloat(extend.getIn().getType()) && extend.getType().isF16() &&
+         op.getYield().getOperand(0) == extend.getResult();
 }
 
 static LogicalResult emitMap(Emitter &e, MapOp op) {
   if (op.getNumResults() == 0)
     return success();
+  for (Value result : op.getResults())
+    if (isEightBitFloat(cast<RegType>(result.getType()).getElementType()))
+      return op.emitError() << "makes 8-bit floats, which has no code: they are only read";
   const Fragment f = e.fragment(op.getResult(0).getType());
+  if (onlyWidensToHalf(op) && e.reg(op.getInputs()[0]).size() == static_cast<size_t>(f.getNumRegisters())) {
+    Regs copy = e.reg(op.getInputs()[0]);
+    e.regs[op.getResult(0)] = copy;
+    return success();
+  }
   for (Value result : op.getResults()) {
     const Fragment &g = e.fragment(result.getType());
     bool same = g.getNumElements() == f.getNumElements();
@@ -125,12 +150,21 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
   YieldOp yield = op.getYield();
   auto skip = roundedByPacking(yield);
   Block &body = op.getBody().front();
+  // Coordinates that the back end cannot see through: what a hook computes of them alone (rope's frequencies) would be
+  // kept in registers for the whole loop, one value or more for each column of the thread.
+  SmallVector<Value> lanes;
+  bool hide = op->getParentOfType<scf::ForOp>() &&
+              llvm::any_of(body, [](Operation &inner) { return isa<math::MathDialect>(inner.getDialect()); });
+  for (auto [d, arg] : llvm::enumerate(op.getIndexArgs())) {
+    Value lane = arg.use_empty() ? Value() : e.lanePart(f.getLanePart(d));
+    lanes.push_back(lane && hide ? e.ptx("mov.b32 $0, $1;", "=r,r", lane, e.i32)[0] : lane);
+  }
   SmallVector<Regs> results(op.getNumResults());
   for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
     for (auto [k, arg] : llvm::enumerate(op.getInputArgs()))
       bindElement(e, arg, inputs[k].get(from[k][i]));
     for (auto [d, arg] : llvm::enumerate(op.getIndexArgs()))
-      e.indices[arg] = e.coordinate(f, i, d);
+      e.indices[arg] = {lanes[d], f.getOffsets(i)[d]};
     for (Operation &inner : body) {
       if (&inner == yield.getOperation() || skip.contains(&inner))
         continue;
@@ -141,7 +175,9 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
       Operation *def = v.getDefiningOp();
       bool packed = e.fragment(op.getResult(k).getType()).getPack() == 2;
       if (def && skip.contains(def)) {
-        Value wide = e.scalar(cast<arith::TruncFOp>(def).getIn());
+        Value wide = e.scalar(def->getOperand(0));
+        if (!wide.getType().isF32())
+          wide = LLVM::FPExtOp::create(e.b, e.loc, e.f32, wide);
         results[k].push_back(packed ? wide : Value(LLVM::FPTruncOp::create(e.b, e.loc, v.getType(), wide)));
       } else {
         results[k].push_back(v.getType().isIndex() ? e.narrow(e.index(v)) : e.scalar(v));

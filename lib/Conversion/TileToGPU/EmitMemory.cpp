@@ -103,8 +103,8 @@ FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
   Value pointer = e.pointer(view.source);
   if (!offset)
     return pointer;
-  return Value(
-      LLVM::GEPOp::create(e.b, e.loc, e.global, source.getElementType(), pointer, ArrayRef<LLVM::GEPArg>{offset}));
+  Type stored = isEightBitFloat(source.getElementType()) ? e.i8 : source.getElementType();
+  return Value(LLVM::GEPOp::create(e.b, e.loc, e.global, stored, pointer, ArrayRef<LLVM::GEPArg>{offset}));
 }
 
 Value tile::rowExists(Emitter &e, const View &view, Index row) {
@@ -162,7 +162,7 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
   const Fragment f = e.fragment(type);
   const Regs values = e.reg(op.getValue());
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
-  if (bytes == 0)
+  if (bytes == 0 || isEightBitFloat(type.getElementType()))
     return op.emitError() << "stores elements of type " << type.getElementType();
   // Threads that hold copies (more warps than the layout, lanes that share a row) store once.
   Value mine;
@@ -192,6 +192,12 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
   if (type.getRank() > 2)
     return op.emitError() << "stores a tile of rank 3, expected 1 or 2";
   SmallVector<Run> runs = findRuns(f, bytes);
+  if (type.getRank() > 1) { // columns that the view does not have
+    int64_t columns = viewType.getShape()[1];
+    if (columns % 8)
+      return op.emitError() << "stores rows of " << columns << " columns, expected a multiple of 8";
+    llvm::erase_if(runs, [&](const Run &run) { return run.column >= columns; });
+  }
   Index start = e.index(op.getRow());
   // One branch per row: the runs of a row are neighbours after this sort.
   llvm::stable_sort(runs, [](const Run &a, const Run &b) { return a.row < b.row; });
@@ -255,15 +261,25 @@ static LogicalResult emitLoad(Emitter &e, LoadOp op) {
   if (type.getElementType() != viewType.getElementType() || type.getRank() != viewType.getRank() || type.getRank() > 2)
     return op.emitError() << "loads a tile " << type << " from a view " << viewType
                           << ", expected the same rank and elements";
+  if (isEightBitFloat(type.getElementType()))
+    return op.emitError() << "loads " << type.getElementType()
+                          << " into registers, which has code through shared memory only";
   const Fragment f = e.fragment(type);
   int64_t bytes =
       std::max<int64_t>(1, type.getElementType().isIndex() ? 8 : type.getElementType().getIntOrFloatBitWidth() / 8);
   int64_t rowDim = type.getRank() > 1 ? type.getRank() - 2 : 0;
   SmallVector<Run> runs = findRuns(f, bytes);
-  llvm::stable_sort(runs, [](const Run &a, const Run &b) { return a.row < b.row; });
-  Index start = e.index(op.getRow());
   Type part = f.getPack() == 2 ? e.i32 : type.getElementType();
   Regs out(f.getNumRegisters());
+  if (type.getRank() > 1 && type.getShape().back() > viewType.getShape()[1]) { // columns that the view does not have
+    int64_t columns = viewType.getShape()[1];
+    if (columns % 8)
+      return op.emitError() << "loads rows of " << columns << " columns, expected a multiple of 8";
+    out.assign(out.size(), LLVM::ConstantOp::create(e.b, e.loc, part, e.b.getZeroAttr(part)));
+    llvm::erase_if(runs, [&](const Run &run) { return run.column >= columns; });
+  }
+  llvm::stable_sort(runs, [](const Run &a, const Run &b) { return a.row < b.row; });
+  Index start = e.index(op.getRow());
   for (size_t i = 0; i < runs.size();) {
     size_t first = i, end = i;
     int64_t registers = 0;

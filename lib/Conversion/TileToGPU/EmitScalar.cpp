@@ -263,6 +263,18 @@ template <typename ArithOp, typename LLVMOp> static LogicalResult emitCast(Emitt
   return success();
 }
 
+static LogicalResult emitExtF(Emitter &e, arith::ExtFOp op) {
+  Value v = e.scalar(op.getIn());
+  Type type = op.getType();
+  if (v.getType() != type && type.isBF16()) { // from 8 bits, held as f16
+    v = LLVM::FPExtOp::create(e.b, e.loc, e.f32, v);
+    v = LLVM::FPTruncOp::create(e.b, e.loc, type, v);
+  } else if (v.getType() != type) {
+    v = LLVM::FPExtOp::create(e.b, e.loc, type, v);
+  }
+  e.scalars[op] = v;
+  return success();
+}
 static LogicalResult emitTruncF(Emitter &e, arith::TruncFOp op) {
   // Tiles round pairs at once (see EmitElementwise.cpp); this one is then dead.
   e.scalars[op] = LLVM::FPTruncOp::create(e.b, e.loc, op.getType(), e.scalar(op.getIn()));
@@ -389,7 +401,7 @@ void tile::populateScalar(Emitter &e) {
   e.on<arith::FPToSIOp>(emitCast<arith::FPToSIOp, LLVM::FPToSIOp>);
   e.on<arith::FPToUIOp>(emitCast<arith::FPToUIOp, LLVM::FPToUIOp>);
   e.on<arith::BitcastOp>(emitCast<arith::BitcastOp, LLVM::BitcastOp>);
-  e.on<arith::ExtFOp>(emitCast<arith::ExtFOp, LLVM::FPExtOp>);
+  e.on<arith::ExtFOp>(emitExtF);
   e.on<arith::TruncFOp>(emitTruncF);
   e.on<arith::AddFOp>(emitFloat<arith::AddFOp, LLVM::FAddOp>);
   e.on<arith::SubFOp>(emitFloat<arith::SubFOp, LLVM::FSubOp>);

@@ -266,6 +266,9 @@ Value rowExists(Emitter &e, const View &view, Index row);
 /// multiple of 8 or less than 8; the caller passes the lane part and the constant apart.
 Value smemAddress(Emitter &e, const Smem &s, Index row, Index chunk);
 
+/// e4m3 and e5m2: tiles in registers hold them as f16, scalars of bodies too.
+inline bool isEightBitFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2Type>(type); }
+
 /// f32 pairs to packed 16-bit registers and back.
 Value pack16(Emitter &e, Value low, Value high, Type element);
 std::pair<Value, Value> unpack16(Emitter &e, Value packed, Type element);

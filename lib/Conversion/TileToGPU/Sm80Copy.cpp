@@ -202,7 +202,7 @@ LogicalResult Copier::findPages() {
     Value elements = e.mul(number, e.stride(view.source, 0));
     if (fixed)
       elements = e.add(elements, fixed);
-    Type stored = cast<MemRefType>(view.source.getType()).getElementType();
+    Type stored = elementBytes == 1 ? e.i8 : cast<MemRefType>(view.source.getType()).getElementType();
     Value at =
         LLVM::GEPOp::create(e.b, e.loc, e.global, stored, e.pointer(view.source), ArrayRef<LLVM::GEPArg>{elements});
     Value bytes = stepBytes();

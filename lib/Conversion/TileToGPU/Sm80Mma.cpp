@@ -96,8 +96,9 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
     return failure();
   Type element = elementOf(dot.getA());
   if ((!element.isBF16() && !element.isF16()) || elementOf(dot.getB()) != element)
-    return dot.emitOpError() << "multiplies " << element << " by " << elementOf(dot.getB())
-                             << ", expected bf16 or f16 on both sides: convert fp8 operands in registers";
+    return dot.emitOpError()
+           << "multiplies " << element << " by " << elementOf(dot.getB())
+           << ", expected bf16 or f16 on both sides: load 8-bit operands into registers and extend them";
   if (!cast<RegType>(dot.getResult().getType()).getElementType().isF32())
     return dot.emitOpError() << "accumulates in " << elementOf(dot.getResult()) << ", expected f32";
   bool bf16 = element.isBF16(), transposed = dot.getTransposeB();
@@ -198,9 +199,8 @@ static bool isFragmentLoad(Emitter &e, LocalLoadOp load) {
          smem.type.getElementType() == type.getElementType();
 }
 
-static LogicalResult emitFragmentLoad(Emitter &e, LocalLoadOp load) {
+LogicalResult sm80::loadFragments(Emitter &e, LocalLoadOp load, const Smem &smem) {
   auto type = cast<RegType>(load.getResult().getType());
-  const Smem &smem = e.smems[load.getSource()];
   auto operand = dyn_cast<OperandAttr>(type.getLayout());
   auto mma = cast<MmaAttr>(operand ? operand.getParent() : type.getLayout());
   bool isB = operand && operand.getKind() != OperandKind::A,
@@ -293,9 +293,12 @@ static LogicalResult emitFragmentStore(Emitter &e, LocalStoreOp store) {
 void tile::populateSm80Mma(Emitter &e) {
   e.on<DotOp>(emitDot);
   e.on<LocalStoreOp>(emitFragmentStore);
-  auto usual = e.handler(LocalLoadOp::getOperationName());
-  e.handler(LocalLoadOp::getOperationName()) = [usual](Emitter &e, Operation *op) -> LogicalResult {
-    auto load = cast<LocalLoadOp>(op);
-    return isFragmentLoad(e, load) ? emitFragmentLoad(e, load) : usual(e, op);
-  };
+  e.on<LocalLoadOp>([](Emitter &e, LocalLoadOp load) -> LogicalResult {
+    if (isEightBitFloat(cast<RegType>(load.getResult().getType()).getElementType()))
+      return widenedLoad(e, load);
+    if (!isFragmentLoad(e, load))
+      return load.emitOpError() << "reads " << load.getSource().getType() << " as " << load.getResult().getType()
+                                << ", expected a 16-bit tile with a layout, read as an accumulator or an operand";
+    return loadFragments(e, load, e.smems[load.getSource()]);
+  });
 }

@@ -161,3 +161,23 @@ tile.kernel @select(%x: f32 {tile.arg = "param:x"}, %n: index {tile.arg = "param
   // expected-error @below {{is not supported by the host path; kernels of level logical have views, loads, stores, dots, maps, masks, reductions, slices, concatenations and scf.for, scf.while and scf.if}}
   %m = arith.select %p, %t, %t : !r
 }
+
+// -----
+
+tile.kernel @pad(%k: memref<?x40xf32> {tile.arg = "k"}) attributes {level = #tile.level<logical>} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x40xf32> -> !tile.view<?x40xf32>
+  // expected-error @below {{pads rows of 40 to 48, which the host has no code for: it takes any head dim}}
+  %x = tile.load %kv[%c0] : !tile.view<?x40xf32> -> !tile.reg<16x48xf32>
+  tile.store %x, %kv[%c0] : !tile.reg<16x48xf32>, !tile.view<?x40xf32>
+}
+
+// -----
+
+tile.kernel @cut(%k: memref<?x40xf32> {tile.arg = "k"}, %x: f32 {tile.arg = "param:x"}) attributes {level = #tile.level<logical>} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x40xf32> -> !tile.view<?x40xf32>
+  %t = tile.splat %x : f32 -> !tile.reg<16x48xf32>
+  // expected-error @below {{stores rows of 48 to rows of 40, which the host has no code for: it takes any head dim}}
+  tile.store %t, %kv[%c0] : !tile.reg<16x48xf32>, !tile.view<?x40xf32>
+}

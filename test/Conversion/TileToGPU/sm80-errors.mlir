@@ -6,7 +6,7 @@ tile.kernel @floats(%k: memref<?x64xf32> {tile.arg = "k"}) attributes {level = #
   %c0 = arith.constant 0 : index
   %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf32> -> !tile.view<?x64xf32>
   %x = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !tile.view<?x64xf32> -> !s
-  // expected-error@+1 {{multiplies 'f32' by 'f32', expected bf16 or f16 on both sides: convert fp8 operands in registers}}
+  // expected-error@+1 {{multiplies 'f32' by 'f32', expected bf16 or f16 on both sides: load 8-bit operands into registers and extend them}}
   %s = tile.dot %x, %x transpose_b : (!s, !s) -> !tile.reg<64x64xf32, #acc>
 }
 
@@ -47,4 +47,112 @@ tile.kernel @rows(%f: f32 {tile.arg = "scale"}) attributes {level = #tile.level<
   %x = tile.splat %f : f32 -> !a
   // expected-error@+1 {{reduces over rows of several warps, expected the dimension of key groups or the columns}}
   %s = tile.reduce addf %x dim 0 {tile.shared_offset = 0 : i64} : !a -> !tile.reg<64xf32, #tile.slice<dim = 0, parent = #acc>>
+}
+
+// -----
+
+// 8-bit floats.
+#acc = #tile.mma<warps = [4, 1]>
+!s = !tile.smem<64x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
+!h = !tile.smem<32x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
+!v = !tile.view<?x64xf8E4M3FN>
+tile.kernel @scratch(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf8E4M3FN> -> !v
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
+  // expected-error@+1 {{has no 'tile.shared_offset', run tile-allocate-shared first}}
+  %r = tile.local_load %s : !s -> !tile.reg<64x64xf8E4M3FN, #acc>
+}
+
+// -----
+
+#acc = #tile.mma<warps = [2, 1]>
+!s = !tile.smem<64x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
+!h = !tile.smem<32x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
+!v = !tile.view<?x64xf8E4M3FN>
+tile.kernel @part(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf8E4M3FN> -> !v
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
+  %h = tile.subview %s[32, 0] : !s -> !h
+  // expected-error@+1 {{expected a whole stage with a layout and rows of a multiple of 32 bytes}}
+  %r = tile.local_load %h {tile.shared_offset = 4096 : i64} : !h -> !tile.reg<32x64xf8E4M3FN, #acc>
+}
+
+// -----
+
+#acc = #tile.mma<warps = [4, 1]>
+!v = !tile.view<?x64xf8E4M3FN>
+tile.kernel @direct(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf8E4M3FN> -> !v
+  // expected-error@+1 {{loads 'f8E4M3FN' into registers, which has code through shared memory only}}
+  %r = tile.load %kv[%c0] : !v -> !tile.reg<64x64xf8E4M3FN, #acc>
+}
+
+// -----
+
+#acc = #tile.mma<warps = [4, 1]>
+tile.kernel @narrow(%f: f32 {tile.arg = "scale"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
+  %x = tile.splat %f : f32 -> !tile.reg<64x64xf32, #acc>
+  // expected-error@+1 {{makes 8-bit floats, which has no code: they are only read}}
+  %y = tile.map (%e = %x : !tile.reg<64x64xf32, #acc>) -> !tile.reg<64x64xf8E4M3FN, #acc> {
+    %n = arith.truncf %e : f32 to f8E4M3FN
+    tile.yield %n : f8E4M3FN
+  }
+}
+
+// -----
+
+#acc = #tile.mma<warps = [4, 1]>
+!t = !tile.reg<64x64xf16, #tile.operand<b, parent = #acc>>
+tile.kernel @pairs(%f: f32 {tile.arg = "scale"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
+  %h = arith.truncf %f : f32 to f16
+  %x = tile.splat %h : f16 -> !t
+  // expected-error@+1 {{has a layout that keeps the columns of a pair in different threads, expected an accumulator or an operand whose pairs lie along the columns}}
+  %y = tile.swap_pairs %x : !t
+}
+
+// -----
+
+// Columns beside a view's come and go by eights.
+#acc = #tile.mma<warps = [4, 1]>
+tile.kernel @columns(%k: memref<?x4xf32> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x4xf32> -> !tile.view<?x4xf32>
+  // expected-error@+1 {{loads rows of 4 columns, expected a multiple of 8}}
+  %x = tile.load %kv[%c0] : !tile.view<?x4xf32> -> !tile.reg<64x8xf32, #acc>
+}
+
+// -----
+
+#acc = #tile.mma<warps = [4, 1]>
+tile.kernel @columns(%k: memref<?x4xf32> {tile.arg = "k"}, %f: f32 {tile.arg = "scale"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x4xf32> -> !tile.view<?x4xf32>
+  %x = tile.splat %f : f32 -> !tile.reg<64x8xf32, #acc>
+  // expected-error@+1 {{stores rows of 4 columns, expected a multiple of 8}}
+  tile.store %x, %kv[%c0] : !tile.reg<64x8xf32, #acc>, !tile.view<?x4xf32>
+}
+
+// -----
+
+!s = !tile.smem<64x32xbf16, #tile.swizzle<64, panel = 32>>
+tile.kernel @bytes(%k: memref<?x30xbf16> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 4096 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x30xbf16> -> !tile.view<?x30xbf16>
+  // expected-error@+1 {{copies rows of 60 bytes, expected a multiple of 8}}
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !tile.view<?x30xbf16> -> !s
+}
+
+// -----
+
+#acc = #tile.mma<warps = [4, 1]>
+!s = !tile.smem<64x64xf32, #tile.swizzle<128, panel = 32>>
+tile.kernel @wide(%k: memref<?x64xf32> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf32> -> !tile.view<?x64xf32>
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !tile.view<?x64xf32> -> !s
+  // expected-error@+1 {{expected a 16-bit tile with a layout, read as an accumulator or an operand}}
+  %r = tile.local_load %s : !s -> !tile.reg<64x64xf32, #acc>
 }

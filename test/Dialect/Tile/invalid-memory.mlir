@@ -94,8 +94,8 @@ func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
 
 // -----
 func.func @f(%v: !tile.view<?x8xf32>, %i: index) {
-  // expected-error @+1 {{load_c3: the result has rows of 16, expected 8}}
-  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16x16xf32>
+  // expected-error @+1 {{load_c3: the result has rows of 4, expected at least 8}}
+  %0 = tile.load %v[%i] : !tile.view<?x8xf32> -> !tile.smem<16x4xf32>
   return
 }
 
@@ -218,7 +218,7 @@ func.func @f(%v: !tile.view<?x8xf16>, %i: index, %s: !tile.smem<8x8xf16>, %q: !t
 // -----
 func.func @f(%v: !tile.view<?x16xf16>, %i: index, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
   %s = tile.producer_acquire %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> -> !tile.smem<8x8xf16>
-  // expected-error @+1 {{load_async_c3: 'slot' has rows of 8, expected 16}}
+  // expected-error @+1 {{load_async_c3: 'slot' has rows of 8, expected at least 16}}
   tile.load_async %v[%i] into %s signal %q : !tile.view<?x16xf16>, !tile.smem<8x8xf16>, !tile.pipeline<2 x !tile.smem<8x8xf16>>
   return
 }

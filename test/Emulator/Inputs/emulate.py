@@ -63,7 +63,24 @@ def build(path, name, folder):
     return ctypes.CDLL(library), words, threads, smem
 
 
+def fp8_values(kind):
+    """The value of each of the 256 bytes."""
+    b = np.arange(256)
+    if kind == "e5m2":
+        return (b.astype(np.uint16) << 8).view(np.float16).astype(np.float64)
+    e, m = b >> 3 & 15, b & 7
+    v = np.where(e > 0, (8 + m) * 2.0 ** (e - 10), m * 2.0**-9) * np.where(b & 128, -1, 1)
+    return np.where(b & 127 == 127, np.nan, v)
+
+
 def to_storage(x, kind):
+    if kind in ("e4m3", "e5m2"):
+        values = fp8_values(kind)
+        known = np.flatnonzero(np.isfinite(values))
+        known = known[np.argsort(values[known], kind="stable")]
+        at = np.clip(np.searchsorted(values[known], x), 1, len(known) - 1)
+        lower = x - values[known[at - 1]] < values[known[at]] - x
+        return known[at - lower].astype(np.uint8)
     if kind == "f16":
         return x.astype(np.float16).view(np.uint16)
     bits = x.astype(np.float32).view(np.uint32)
@@ -71,6 +88,8 @@ def to_storage(x, kind):
 
 
 def from_storage(x, kind):
+    if kind in ("e4m3", "e5m2"):
+        return fp8_values(kind)[x]
     if kind == "f16":
         return x.view(np.float16).astype(np.float64)
     return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
@@ -91,6 +110,7 @@ def main():
     p.add_argument("--page", type=int, default=16, help="0: ragged")
     p.add_argument("--index", default="i32")
     p.add_argument("--type", default="bf16")
+    p.add_argument("--kv-type", help="e4m3 or e5m2 (that of q, when not given)")
     p.add_argument("--rows", type=int, required=True, help="rows of the tile")
     p.add_argument("--pack", type=int, default=1)
     p.add_argument("--keys", type=int, required=True)
@@ -100,6 +120,7 @@ def main():
     p.add_argument("--one-head", action="store_true", help="only the first (KV) head")
     p.add_argument("--seed", type=int, default=0)
     a = p.parse_args()
+    kv_type = a.kv_type or a.type
     rng = np.random.default_rng(a.seed)
     requests = [tuple(map(int, r.split("x"))) for r in a.requests.split(",")]
     tokens = sum(q for q, _ in requests)
@@ -109,13 +130,14 @@ def main():
     q = to_storage(rng.standard_normal((tokens, a.heads_q, a.dim)), a.type)
     ks, vs = [], []
     for _, length in requests:
-        ks.append(to_storage(rng.standard_normal((length, a.heads_kv, a.dim)), a.type))
-        vs.append(to_storage(rng.standard_normal((length, a.heads_kv, a.dim)), a.type))
-    nan = 0x7FFF
+        ks.append(to_storage(rng.standard_normal((length, a.heads_kv, a.dim)), kv_type))
+        vs.append(to_storage(rng.standard_normal((length, a.heads_kv, a.dim)), kv_type))
+    nan, kv_nan = 0x7FFF, 0x7F if a.kv_type else 0x7FFF
+    kv_bits = np.uint8 if a.kv_type else np.uint16
     if a.page:
         counts = [-(-length // a.page) for _, length in requests]
         order = rng.permutation(sum(counts) + 3)
-        k = np.full((sum(counts) + 3, a.page, a.heads_kv, a.dim), nan, np.uint16)
+        k = np.full((sum(counts) + 3, a.page, a.heads_kv, a.dim), kv_nan, kv_bits)
         v = k.copy()
         table, first = np.array(order[: sum(counts)], np.int64 if a.index == "i64" else np.int32), []
         at = 0
@@ -128,7 +150,7 @@ def main():
             at += count
         table = np.append(table, 1 << 30).astype(table.dtype)  # past the end: must not be looked up
     else:
-        gap, first, rows = np.full((5, a.heads_kv, a.dim), nan, np.uint16), [], [np.full((2, a.heads_kv, a.dim), nan, np.uint16)]
+        gap, first, rows = np.full((5, a.heads_kv, a.dim), kv_nan, kv_bits), [], [np.full((2, a.heads_kv, a.dim), kv_nan, kv_bits)]
         vrows = list(rows)
         at = 2
         for kk, vv in zip(ks, vs):
@@ -193,7 +215,7 @@ def main():
     ln2 = np.log(2.0)
     for slot, token0, n, head, r, lo, hi, qpos0 in where:
         for h in range(head, head + a.pack):
-            kk, vv = from_storage(ks[r][lo:hi, h // group], a.type), from_storage(vs[r][lo:hi, h // group], a.type)
+            kk, vv = from_storage(ks[r][lo:hi, h // group], kv_type), from_storage(vs[r][lo:hi, h // group], kv_type)
             for t in range(n):
                 qq = from_storage(q[token0 + t, h], a.type)
                 logits = kk @ qq * scale

@@ -32,7 +32,7 @@ namespace {
 struct Copy {
   unsigned char *to;
   const unsigned char *from;
-  int bytes;
+  int bytes, size;
 };
 struct Meeting { // of a warp or of the CTA
   int size = 0, arrived = 0;
@@ -88,7 +88,7 @@ int lane() { return current->tid % 32; }
 
 void complete(std::vector<Copy> &group) {
   for (Copy &copy : group) {
-    memset(copy.to, 0, 16);
+    memset(copy.to, 0, copy.size);
     memcpy(copy.to, copy.from, copy.bytes);
   }
 }
@@ -198,12 +198,15 @@ void rt_mma(const uint32_t *a, const uint32_t *b, const float *c, float *d, uint
     d[i] = asFloat(w.out[me][i]);
 }
 
-void rt_cp_async(unsigned char *to, const unsigned char *from, uint32_t bytes) {
-  if (to < attn_shared || to + 16 > attn_shared + sizeof(attn_shared) || (to - attn_shared) % 16 || (bytes && reinterpret_cast<uint64_t>(from) % 16))
+static void copyLater(unsigned char *to, const unsigned char *from, uint32_t bytes, int size) {
+  if (to < attn_shared || to + size > attn_shared + sizeof(attn_shared) || (to - attn_shared) % size || bytes > uint32_t(size) ||
+      (bytes && reinterpret_cast<uint64_t>(from) % size))
     return fail("cp.async outside shared memory or misaligned");
-  memset(to, 0xff, 16); // NaN until it has arrived
-  current->issued.push_back({to, from, static_cast<int>(bytes)});
+  memset(to, 0xff, size); // NaN until it has arrived
+  current->issued.push_back({to, from, static_cast<int>(bytes), size});
 }
+void rt_cp_async(unsigned char *to, const unsigned char *from, uint32_t bytes) { copyLater(to, from, bytes, 16); }
+void rt_cp_async8(unsigned char *to, const unsigned char *from, uint32_t bytes) { copyLater(to, from, bytes, 8); }
 void rt_commit() {
   current->groups.push_back(current->issued);
   current->issued.clear();
@@ -215,6 +218,19 @@ void rt_wait_group(uint32_t inFlight) {
   }
 }
 
+/// Two e4m3 to f16: the value, exactly.
+uint32_t rt_e4m3(uint32_t pair) {
+  auto one = [](uint32_t b) -> uint32_t {
+    float f = (b & 0x78) ? ldexpf(8 + (b & 7), int(b >> 3 & 15) - 10) : ldexpf(b & 7, -9);
+    if ((b & 0x7f) == 0x7f)
+      return 0x7fff;
+    _Float16 h = b & 0x80 ? -f : f;
+    uint16_t bits;
+    memcpy(&bits, &h, 2);
+    return bits;
+  };
+  return one(pair & 0xff) | one(pair >> 8 & 0xff) << 16;
+}
 float rt_ex2(float x) { return exp2f(x); }
 float rt_lg2(float x) { return log2f(x); }
 uint32_t rt_pack(float high, float low, uint32_t bf16) {

@@ -11,6 +11,8 @@ declare void @rt_wait_group(i32)
 declare float @rt_ex2(float)
 declare float @rt_lg2(float)
 declare i32 @rt_pack(float, float, i32)
+declare i32 @rt_e4m3(i32)
+declare void @rt_cp_async8(ptr, ptr, i32)
 
 define i32 @nvvm_read_ptx_sreg_tid_x() {
   %r = call i32 @rt_tid()
@@ -45,6 +47,16 @@ define float @nvvm_shfl_sync_bfly_f32(i32 %m, float %v, i32 %l, i32 %c) {
 define void @nvvm_cp_async_cg_shared_global_16_s(ptr %to, ptr %from, i32 %bytes) {
   call void @rt_cp_async(ptr %to, ptr %from, i32 %bytes)
   ret void
+}
+define void @nvvm_cp_async_ca_shared_global_8_s(ptr %to, ptr %from, i32 %bytes) {
+  call void @rt_cp_async8(ptr %to, ptr %from, i32 %bytes)
+  ret void
+}
+define <2 x half> @nvvm_e4m3x2_to_f16x2_rn(i16 %pair) {
+  %w = zext i16 %pair to i32
+  %r = call i32 @rt_e4m3(i32 %w)
+  %v = bitcast i32 %r to <2 x half>
+  ret <2 x half> %v
 }
 define void @nvvm_cp_async_commit_group() {
   call void @rt_commit()

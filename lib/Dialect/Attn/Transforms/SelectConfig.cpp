@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -42,20 +43,40 @@ static int64_t bytesOf(Value value) {
 
 static bool isEightBit(AttentionOp op) { return bytesOf(op.getK()) == 1; }
 
+int64_t mlir::attn::getHeadDimUnit(AttentionOp op) { return isEightBit(op) ? 32 : 16; }
+
 static bool hasHook(AttentionOp op, HookKind kind) {
   VariantOp variant = op.lookupVariant();
   return variant && variant.getHook(kind);
 }
 
+static bool isHooked(AttentionOp op) { return hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value); }
+
+/// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
+static bool transformsHeads(AttentionOp op) { return isEightBit(op) || isHooked(op); }
+
 static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+bool mlir::attn::keepsQInRegisters(AttentionOp op, ConfigAttr config) {
+  if (config.getRows() > 16)
+    return config.getQInRegisters();
+  return op.getHeadDimQk() <= 128 || !transformsHeads(op) || hasHook(op, HookKind::Query);
+}
+
+/// Whether few registers go to addresses and positions: rows a stride apart or whole pages, keys in order.
+static bool hasPlainRows(AttentionOp op) {
+  FormatKind kind = op.getFormat().getKind();
+  return kind == FormatKind::Ragged || (kind == FormatKind::Paged && op.getPageSize() % 16 == 0);
+}
+
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
-  int64_t dqk = op.getHeadDimQk(), dvo = op.getHeadDimVo(), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
+  int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
+  int64_t dqk = llvm::alignTo(op.getHeadDimQk(), unit), dvo = llvm::alignTo(op.getHeadDimVo(), unit);
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
-  bool qInRegisters = rows <= 16 || config.getQInRegisters();
+  bool qInRegisters = keepsQInRegisters(op, config);
   if (!qInRegisters)
     needs.sharedMemory += rows * dqk * q;
   needs.sharedMemory += config.getStages() * keys * (dqk + dvo) * kv;
@@ -66,6 +87,11 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     if (isEightBit(op) || hasHook(op, HookKind::Value))
       needs.sharedMemory += keys * dvo * q;
   }
+  // Without warpgroups what is computed from K and V stays in the registers of each warp; 8-bit floats are widened in
+  // shared memory on the way.
+  bool inRegisters = config.getConsumers() == 0 && transformsHeads(op);
+  if (inRegisters && isEightBit(op))
+    needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
@@ -79,13 +105,22 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   if (qInRegisters)
     words += rows * dqk / 2;
   needs.registers = (words + perGroup - 1) / perGroup + 40;
+  if (inRegisters) {
+    int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
+    needs.registers += fragments;
+    if (isHooked(op))
+      needs.margin += fragments / 2 + 32 + dqk / 2; // of rope's frequencies a thread has dqk / 8, kept for the loop
+  }
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
-  for (HookKind kind : {HookKind::Logits, HookKind::Mask})
-    if (hasHook(op, kind))
-      needs.registers += readsMemory(op.lookupVariant().getHook(kind)) ? 16 + 2 * mine
-                         : kind == HookKind::Logits                    ? 16
-                                                                       : 0;
+  for (HookKind kind : {HookKind::Logits, HookKind::Mask}) {
+    if (!hasHook(op, kind))
+      continue;
+    if (readsMemory(op.lookupVariant().getHook(kind)))
+      needs.margin += 40 + 2 * mine;
+    else if (kind == HookKind::Logits)
+      needs.margin += 12 + mine;
+  }
   return needs;
 }
 
@@ -132,11 +167,6 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
   return success();
 }
 
-/// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
-static bool transformsHeads(AttentionOp op) {
-  return isEightBit(op) || hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value);
-}
-
 static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
                              bool tableOfRows, int64_t consumers, LoadPath load) {
   int64_t pack = rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
@@ -159,9 +189,9 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
     configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, LoadPath::Gather));
     return configs;
   }
-  auto fits = [&](ConfigAttr config) {
+  auto fits = [&](ConfigAttr config, bool withMargin) {
     ConfigNeeds needs = estimateNeeds(op, config, target);
-    return needs.sharedMemory <= target.sharedPerCta && needs.registers <= kRegisters;
+    return needs.sharedMemory <= target.sharedPerCta && needs.registers + (withMargin ? needs.margin : 0) <= kRegisters;
   };
   for (int64_t rows : {16, 64, 128}) {
     int64_t groups = rows == 16 ? 4 : 1;
@@ -171,22 +201,26 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
                         consumers ? chooseLoad(op, target, rows, keys) : LoadPath::Gather);
     };
     auto choose = [&]() -> ConfigAttr {
-      if (rows >= 64 && !consumers && !transformsHeads(op)) {
+      if (rows >= 64 && !consumers && !transformsHeads(op) && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
         for (ConfigAttr config : {most, less})
-          if (fits(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
+          if (fits(config, true) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
             return config;
-        if (fits(most))
+        if (fits(most, true))
           return most;
       }
       int64_t warps = rows == 16 ? 4 : rows / 16;
       for (int64_t stages : {2, 1})
         for (int64_t keys = 128; keys >= 16 * groups; keys /= 2)
-          if (fits(make(keys, stages, warps))) {
-            if (rows == 16 && stages == 2 && keys < 128 && fits(make(keys, 3, warps)))
+          if (fits(make(keys, stages, warps), true)) {
+            if (rows == 16 && stages == 2 && keys < 128 && fits(make(keys, 3, warps), true))
               stages = 3;
             return make(keys, stages, warps);
           }
+      // Nothing has room to spare: what needs least.
+      for (int64_t stages : {2, 1})
+        if (fits(make(16 * groups, stages, warps), false))
+          return make(16 * groups, stages, warps);
       return {};
     };
     if (ConfigAttr config = choose())

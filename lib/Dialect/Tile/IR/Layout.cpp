@@ -60,8 +60,8 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
        transposed = operand && operand.getKind() == OperandKind::BT;
   SmallVector<int64_t> unit(full, groupWarps), extent(full);
   int64_t rowUnit = 16 * rowWarps;
-  unit[full - 2] = isB ? (transposed ? 8 : 16) : rowUnit;
-  unit[full - 1] = isB ? (transposed ? 16 : 8) : (operand ? 16 : 8);
+  unit[full - 2] = isB ? 8 : rowUnit;
+  unit[full - 1] = 8; // parts of operands may end within a step of 16 of the contraction; products may not
   for (int64_t d = 0; d < full; ++d)
     extent[d] = unit[d];
   for (auto [i, d] : llvm::enumerate(kept)) {
@@ -111,6 +111,8 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
         for (int64_t n = 0; n < ns; n += 8)
           for (int64_t i = 0; i < 4; ++i) {
             int64_t kk = k + 8 * (i / 2) + i % 2;
+            if (kk >= ks)
+              continue;
             transposed ? add(g, n, kk) : add(g, kk, n);
           }
       continue;
@@ -125,10 +127,10 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
   bool sliced = isa<SliceAttr>(type.getLayout());
   Type element = type.getElementType();
   unsigned bits = element.isIndex() ? 32 : element.getIntOrFloatBitWidth();
+  if (isa<Float8E4M3FNType, Float8E5M2Type>(element))
+    bits = 16; // registers hold them as f16, which is exact
   if (bits == 8 && !sliced)
-    return fail("has 8-bit elements, which have no register layout yet; convert them to 16 bits when they are loaded");
-  if (operand && bits != 16)
-    return fail("is an operand of a matrix product with " + Twine(bits) + "-bit elements, expected 16-bit ones");
+    return fail("has 8-bit integers, which have no register layout; extend them to 32 bits when they are loaded");
   result.pack = bits == 16 && !sliced ? 2 : 1;
   return result;
 }

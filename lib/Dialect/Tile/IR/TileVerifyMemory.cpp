@@ -61,8 +61,10 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
-/// A tile [n, d] or [groups, n, d] of the rows of a view (without d for a view of single elements).
-static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view, Type tile, StringRef what) {
+/// A tile [n, d] or [groups, n, d] of the rows of a view (without d for a view of single elements). With `wider` it may
+/// have more columns: they are zero when loaded and dropped when stored.
+static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view, Type tile, StringRef what,
+                                    bool wider) {
   Shaped t = getShaped(tile);
   if (t.element != view.getElementType())
     return fail(op, (name + "_c1").str())
@@ -71,17 +73,17 @@ static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view
   if (rank != view.getRank() && rank != view.getRank() + 1)
     return fail(op, (name + "_c2").str()) << what << " has rank " << rank << " for a view of rank " << view.getRank()
                                           << ", expected the same or one more";
-  if (view.getRank() == 2 && t.shape.back() != view.getShape()[1])
-    return fail(op, (name + "_c3").str())
-           << what << " has rows of " << t.shape.back() << ", expected " << view.getShape()[1];
+  if (view.getRank() == 2 && (wider ? t.shape.back() < view.getShape()[1] : t.shape.back() != view.getShape()[1]))
+    return fail(op, (name + "_c3").str()) << what << " has rows of " << t.shape.back() << ", expected "
+                                          << (wider ? "at least " : "") << view.getShape()[1];
   return success();
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyTransfer(*this, "load", getView().getType(), getResult().getType(), "the result");
+  return verifyTransfer(*this, "load", getView().getType(), getResult().getType(), "the result", /*wider=*/true);
 }
 LogicalResult StoreOp::verify() {
-  return verifyTransfer(*this, "store", getView().getType(), getValue().getType(), "'value'");
+  return verifyTransfer(*this, "store", getView().getType(), getValue().getType(), "'value'", /*wider=*/true);
 }
 
 static LogicalResult verifyLocal(Operation *op, StringRef name, Value reg, Value smem) {
@@ -165,7 +167,10 @@ LogicalResult LoadAsyncOp::verify() {
   auto acquire = getSlot().getDefiningOp<ProducerAcquireOp>();
   if (!acquire || acquire.getPipeline() != getPipeline())
     return fail(*this, "load_async_c4") << "'slot' does not come from producer_acquire of the pipeline that it signals";
-  return verifyTransfer(*this, "load_async", getView().getType(), getSlot().getType(), "'slot'");
+  // Tensor copies have boxes of whole rows.
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  bool wider = !kernel || kernel.getLevel() != Level::Specialized;
+  return verifyTransfer(*this, "load_async", getView().getType(), getSlot().getType(), "'slot'", wider);
 }
 
 LogicalResult SendOp::verify() {
@@ -197,5 +202,5 @@ LogicalResult ConsumerReleaseOp::verify() {
 }
 
 LogicalResult StoreAsyncOp::verify() {
-  return verifyTransfer(*this, "store_async", getView().getType(), getSlot().getType(), "'slot'");
+  return verifyTransfer(*this, "store_async", getView().getType(), getSlot().getType(), "'slot'", /*wider=*/false);
 }

@@ -39,6 +39,11 @@ int64_t tile::getScratchBytes(Operation *op) {
   }
   if (auto convert = dyn_cast<ConvertLayoutOp>(op))
     return bytesOf(cast<RegType>(convert.getSource().getType()));
+  // 8-bit floats are widened to f16 in shared memory, where products find their operands.
+  if (auto load = dyn_cast<LocalLoadOp>(op)) {
+    auto type = cast<RegType>(load.getResult().getType());
+    return isa<Float8E4M3FNType, Float8E5M2Type>(type.getElementType()) ? 2 * type.getNumElements() : 0;
+  }
   return 0;
 }
 

@@ -141,9 +141,37 @@ static Value stepsAfter(OpBuilder &builder, scf::ForOp loop, Value iv, int64_t s
   return arith::AddIOp::create(builder, loc, iv, distance);
 }
 
+/// Moves reads of stages, and what is made of them in registers, down to their uses: V is wanted after the softmax, and
+/// would only fill registers before.
+static void sinkLocalLoads(scf::ForOp loop) {
+  Block *body = loop.getBody();
+  if (loop->walk([](LocalStoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    return;
+  DenseSet<Operation *> follows;
+  SmallVector<Operation *> order;
+  for (Operation &op : *body) {
+    bool moves = isa<LocalLoadOp>(op);
+    if (isa<MapOp, SliceOp, ConcatOp, SwapPairsOp, ConvertLayoutOp>(op))
+      moves = llvm::any_of(op.getOperands(), [&](Value v) { return follows.contains(v.getDefiningOp()); });
+    if (moves && follows.insert(&op).second)
+      order.push_back(&op);
+  }
+  for (Operation *op : llvm::reverse(order)) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers()) {
+      Operation *at = ancestorIn(body, user);
+      if (at && (!first || at->isBeforeInBlock(first)))
+        first = at;
+    }
+    if (first && first != body->getTerminator())
+      op->moveBefore(first);
+  }
+}
+
 /// Rewrites the loads of one loop. Returns their number, or failure with an error emitted.
 static FailureOr<int64_t> multibufferLoop(scf::ForOp loop, KernelOp kernel, int64_t stages, bool prefetch) {
   Block *body = loop.getBody();
+  sinkLocalLoads(loop);
   SmallVector<Site> sites;
   for (auto load : body->getOps<LoadOp>()) {
     if (!isa<SmemType>(load.getResult().getType()))

@@ -22,7 +22,14 @@ namespace mlir::attn {
 struct ConfigNeeds {
   int64_t sharedMemory = 0; // bytes of a CTA
   int64_t registers = 0;    // of a thread, estimated
+  int64_t margin = 0;       // more registers, which hooks are likely to take
 };
+/// Head dims are padded to multiples of this in tiles of a GPU: 16 (a step of the products), 32 for 8-bit K and V.
+int64_t getHeadDimUnit(AttentionOp op);
+
+/// Whether a kernel holds its query tile in registers (else in shared memory): few rows, unless K or V need them.
+bool keepsQInRegisters(AttentionOp op, ConfigAttr config);
+
 ConfigNeeds estimateNeeds(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
 
 /// Checks a config against the op and the machine; reports by how much it does not fit. `target` may be null: then

@@ -38,7 +38,8 @@ public:
 
   /// Elements a thread holds, in register order.
   int64_t getNumElements() const { return offsets.size(); }
-  /// Elements that share a 32-bit register (2 for 16-bit tiles of rank 2 and 3), and registers a thread holds.
+  /// Elements that share a 32-bit register (2 for 16-bit tiles of rank 2 and 3, and for 8-bit floats, which registers
+  /// hold as f16), and registers a thread holds.
   int64_t getPack() const { return pack; }
   int64_t getNumRegisters() const { return getNumElements() / pack; }
   /// Constant part of element `e`, one number per dimension of the tile.
