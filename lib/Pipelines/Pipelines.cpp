@@ -49,7 +49,7 @@ void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::Strin
   outlined.addPass(mlir::createConvertGpuOpsToNVVMOps());
   outlined.addPass(mlir::createCanonicalizerPass());
   outlined.addPass(mlir::createCSEPass());
-  pm.addPass(mlir::attn::createAttnSelectConfigPass({chip.str()}));
+  pm.addPass(mlir::attn::createAttnSelectConfigPass({chip.str(), /*tensorCopies=*/false}));
   pm.addPass(mlir::attn::createAttnToTilePass());
   buildGpuPipeline(pm, chip);
   pm.addPass(mlir::attn::createAttnToLaunchPass());

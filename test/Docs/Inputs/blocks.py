@@ -4,13 +4,14 @@ untagged ones are commands (comments after the command go), without the lines th
 import pathlib
 import re
 import sys
+import textwrap
 
 SKIPPED = ("--device=cuda", "lit -", "PREFIX", "/tmp/embed", "./dev")
 page, out = map(pathlib.Path, sys.argv[1:])
 out.mkdir(parents=True, exist_ok=True)
 counts = {}
 for tag, body in re.findall(r"^ *```(\w*)\n(.*?)^ *```", page.read_text(), re.M | re.S):
-    language = tag or "sh"
+    language, body = tag or "sh", textwrap.dedent(body)
     if language == "sh":
         lines = [re.sub(r"\s+#.*| +or .*", "", line.strip()) for line in body.splitlines()]
         body = "\n".join(line for line in lines if line and not any(word in line for word in SKIPPED)) + "\n"
