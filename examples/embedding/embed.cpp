@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   ::attn::registerCompilerDialects(registry);
   MLIRContext context(registry);
-  context.loadDialect<::attn::AttnDialect, func::FuncDialect>();
+  context.loadDialect<mlir::attn::AttnDialect, func::FuncDialect>();
   OwningOpRef<ModuleOp> module = buildProgram(context);
   if (argc > 1 && llvm::StringRef(argv[1]) == "--gpu-ptx") {
     PassManager pm(&context);

@@ -205,6 +205,11 @@ ATTNRT_CAPI AttnRtCode attnrtRun(AttnRtPlan *plan, const AttnRtOperands *operand
 /** `pages`: a host copy of each level's page indices; `page_count`: pages of K and V. */
 ATTNRT_CAPI AttnRtCode attnrtValidatePages(AttnRtPlan *plan, const AttnRtBatch *batch, const AttnRtIndices *pages,
                                            int64_t page_count);
+/** An array of the last plan in device memory, for launches of one's own (attn-to-launch): "items", "cta_indptr" or
+ * "counter" of kernel `index` (the merge kernel: -1), "tokens", "pieces", "part_o" or "part_lse". `count` is in records
+ * (words for indptr and counter, rows for partial results). */
+ATTNRT_CAPI AttnRtCode attnrtPlanArray(AttnRtPlan *plan, int32_t index, const char *name, void **pointer,
+                                       int64_t *count);
 /** The last plan as JSON or SVG; release with attnrtFreeString. */
 ATTNRT_CAPI AttnRtCode attnrtPlanDescribe(AttnRtPlan *plan, char **json);
 ATTNRT_CAPI AttnRtCode attnrtPlanSvg(AttnRtPlan *plan, char **svg);

@@ -9,8 +9,10 @@
 #include "attn/Conversion/AttnToHost/AttnToHost.h"
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToGPU/TileToGPU.h"
+#include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Target/Host.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
@@ -53,13 +55,40 @@ void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::Strin
   outlined.addPass(mlir::createConvertGpuOpsToNVVMOps());
   outlined.addPass(mlir::createCanonicalizerPass());
   outlined.addPass(mlir::createCSEPass());
-  pm.addPass(mlir::attn::createAttnSelectConfigPass({chip.str()}));
+  pm.addPass(mlir::attn::createAttnSelectConfigPass({chip.str(), /*tensorCopies=*/false}));
   pm.addPass(mlir::attn::createAttnToTilePass());
   // In kernels only: the math of a caller's own functions is not ours to change.
   pm.nest<mlir::tile::KernelOp>().addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
   addGpuLowering(pm, chip);
   pm.addPass(mlir::attn::createAttnToLaunchPass());
   pm.addPass(mlir::attn::createAttnGpuToBinaryPass({chip.str(), ptxas.str(), format.str()}));
+}
+
+namespace {
+/// attn-legalize-math for the host's kernels only: the caller's functions stand beside them.
+struct LegalizeHostKernels : PassWrapper<LegalizeHostKernels, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LegalizeHostKernels)
+  StringRef getArgument() const override { return "attn-legalize-host-kernels"; }
+  StringRef getDescription() const override { return "math of host kernels without libm"; }
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (function->hasAttr("attn.words") && failed(mlir::attn::legalizeMath(function, mlir::attn::MathTarget::Host)))
+        return signalPassFailure();
+  }
+};
+} // namespace
+
+void buildHostProgramPipeline(OpPassManager &pm) {
+  pm.addPass(mlir::attn::createConvertAttnToLoopsPass({mlir::attn::LoopTarget::Host}));
+  pm.addPass(mlir::attn::createAttnSelectConfigPass({"host"}));
+  pm.addPass(mlir::attn::createAttnToTilePass());
+  mlir::tile::TileToCPUOptions machine = HostTarget::native().conversionOptions();
+  mlir::tile::ConvertTileToCPUOptions options;
+  options.width = machine.width;
+  options.f16c = machine.f16c;
+  pm.addPass(mlir::tile::createConvertTileToCPU(options));
+  pm.addPass(std::make_unique<LegalizeHostKernels>());
+  pm.addPass(mlir::attn::createAttnToLaunchPass());
 }
 
 namespace {
@@ -79,6 +108,8 @@ void registerPipelines() {
   PassPipelineRegistration<GpuPipelineOptions>(
       "attn-gpu-pipeline", "level-L tile kernels to a gpu.module of llvm and nvvm functions",
       [](OpPassManager &pm, const GpuPipelineOptions &options) { buildGpuPipeline(pm, options.chip); });
+  PassPipelineRegistration<>("attn-to-host-program", "attn ops in functions to loops and calls of host kernels",
+                             [](OpPassManager &pm) { buildHostProgramPipeline(pm); });
   PassPipelineRegistration<GpuBinaryOptions>("attn-to-gpu-binary",
                                              "attn ops in functions to gpu.binary and gpu.launch_func",
                                              [](OpPassManager &pm, const GpuBinaryOptions &options) {

@@ -416,6 +416,15 @@ AttnRtCode attnrtValidatePages(AttnRtPlan *plan, const AttnRtBatch *batch, const
   return finish(plan->plan->validatePages(plan->input, arrays, page_count));
 }
 
+AttnRtCode attnrtPlanArray(AttnRtPlan *plan, int32_t index, const char *name, void **pointer, int64_t *count) {
+  NEED(plan);
+  NEED(name);
+  NEED(pointer);
+  NEED(count);
+  std::lock_guard<std::mutex> lock(plan->mutex);
+  return finish(plan->plan->array(index, name, *pointer, *count));
+}
+
 AttnRtCode attnrtPlanDescribe(AttnRtPlan *plan, char **json) {
   NEED(plan);
   NEED(json);

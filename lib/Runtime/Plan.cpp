@@ -195,3 +195,34 @@ Status Plan::pieces(const AttnMergePiece *&data, int64_t &count) const {
   count = impl->numPieces;
   return Status();
 }
+
+Status Plan::array(int index, const std::string &name, void *&data, int64_t &count) const {
+  const PlanImpl &p = *impl;
+  const AttnWorkItem *items;
+  const int32_t *indptr;
+  int32_t ctas;
+  ATTNRT_TRY(this->items(index, items, count, indptr, ctas));
+  const Layout &layout = p.layout;
+  const Layout::Kernel &place = index < 0 ? layout.merge : layout.kernels[index];
+  auto give = [&](int64_t offset, int64_t number) {
+    data = p.workspace + offset;
+    count = number;
+    return Status();
+  };
+  if (name == "items")
+    return give(place.items, count);
+  if (name == "cta_indptr")
+    return give(place.indptr, place.ctas + 1);
+  if (name == "counter")
+    return give(place.counter, 1);
+  if (name == "tokens")
+    return give(layout.tokens, layout.tokenCapacity ? p.totalTokens : 0);
+  if (name == "pieces")
+    return give(layout.pieces, p.numPieces);
+  if (name == "part_o")
+    return give(layout.partO, layout.partRows);
+  if (name == "part_lse")
+    return give(layout.partLse, layout.partRows);
+  return invalid("array: unknown name '" + name +
+                 "'; expected items, cta_indptr, counter, tokens, pieces, part_o or part_lse");
+}

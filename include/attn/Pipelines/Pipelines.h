@@ -23,7 +23,12 @@ void buildGpuPipeline(mlir::OpPassManager &pm, llvm::StringRef chip);
 void buildGpuBinaryPipeline(mlir::OpPassManager &pm, llvm::StringRef chip, llvm::StringRef ptxas = "",
                             llvm::StringRef format = "auto");
 
-/// `attn-front-pipeline`, `attn-gpu-pipeline{chip=…}`, `attn-to-gpu-binary{chip=… ptxas=… format=…}`; the host's are in
+/// The same for the host: kernels are func.func of the host ABI, launches and merges scf.parallel in the caller's
+/// functions. What is left is in arith, func, llvm, math, memref, scf and vector.
+void buildHostProgramPipeline(mlir::OpPassManager &pm);
+
+/// `attn-front-pipeline`, `attn-gpu-pipeline{chip=…}`, `attn-to-gpu-binary{chip=… ptxas=… format=…}`,
+/// `attn-to-host-program`; the host's are in
 /// attn/Target/Host.h.
 void registerPipelines();
 

@@ -137,6 +137,10 @@ public:
   /// The items of kernel `index` (or of the merge kernel: -1) and the start of each CTA's list, host copies.
   Status items(int index, const AttnWorkItem *&data, int64_t &count, const int32_t *&ctaIndptr, int32_t &ctas) const;
   Status pieces(const AttnMergePiece *&data, int64_t &count) const;
+  /// An array of the last plan in device memory, for launches that are not ours: "items", "cta_indptr" or "counter" of
+  /// kernel `index` (the merge kernel: -1), or "tokens", "pieces", "part_o" or "part_lse" of the plan. `count` is in
+  /// records (words for indptr and counter, rows for partial results).
+  Status array(int index, const std::string &name, void *&data, int64_t &count) const;
 
 private:
   Plan();

@@ -7,7 +7,8 @@
 //
 // A kernel's parameters are the words that `attn.words` lists (ABI.h). Those of
 // the op's operands are computed here from memrefs and scalars; those of the
-// plan come from new arguments of the function.
+// plan come from new arguments of the function. On the host the words are an
+// array, and the CTAs of a grid an scf.parallel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
@@ -30,8 +32,10 @@ public:
   Launcher(AttentionOp op, func::FuncOp func)
       : op(op), func(func), b(op), loc(op.getLoc()), variant(op.lookupVariant()) {}
 
-  /// Launches `kernel` in front of the op.
-  LogicalResult launch(LLVM::LLVMFuncOp kernel);
+  /// Adds the plan's arrays as arguments, in an order that does not depend on what a kernel happens to read first.
+  void declarePlan(ArrayRef<FunctionOpInterface> kernels);
+  /// Launches `kernel` in front of the op: an llvm.func of a gpu.module, or a func.func of the host.
+  LogicalResult launch(FunctionOpInterface kernel);
 
 private:
   struct Metadata {
@@ -49,6 +53,8 @@ private:
   /// A scalar in the low bytes of 8.
   Value scalar(Value value);
   FailureOr<Value> word(DictionaryAttr record, StringRef kernel);
+  void launchOnGpu(Operation *kernel, gpu::GPUModuleOp device, Value grid, ValueRange words);
+  void launchOnHost(func::FuncOp kernel, Value grid, ValueRange words);
   Value toI64(Value index) { return arith::IndexCastOp::create(b, loc, b.getI64Type(), index); }
 
   AttentionOp op;
@@ -168,18 +174,33 @@ FailureOr<Value> Launcher::word(DictionaryAttr record, StringRef kernel) {
   return failure();
 }
 
-LogicalResult Launcher::launch(LLVM::LLVMFuncOp kernel) {
+void Launcher::declarePlan(ArrayRef<FunctionOpInterface> kernels) {
+  auto reads = [](FunctionOpInterface kernel, StringRef array) {
+    auto words = kernel->getAttrOfType<ArrayAttr>("attn.words");
+    return words && llvm::any_of(words.getAsRange<DictionaryAttr>(), [&](DictionaryAttr record) {
+             auto name = record.getAs<StringAttr>("operand");
+             return name && name.getValue() == array;
+           });
+  };
+  for (FunctionOpInterface kernel : kernels)
+    for (StringRef array : {"items", "cta_indptr", "counter"})
+      if (array != "counter" || reads(kernel, array))
+        operand(array, kernel.getName());
+  for (StringRef array : {"tokens", "pieces", "part_o", "part_lse"})
+    if (llvm::any_of(kernels, [&](FunctionOpInterface kernel) { return reads(kernel, array); }))
+      operand(array, "");
+}
+
+LogicalResult Launcher::launch(FunctionOpInterface kernel) {
   StringRef name = kernel.getName();
   auto words = kernel->getAttrOfType<ArrayAttr>("attn.words");
   if (!words)
-    return op.emitOpError() << "kernel '" << name << "' has no 'attn.words'; run convert-tile-to-gpu first";
+    return op.emitOpError() << "kernel '" << name
+                            << "' has no 'attn.words'; run convert-tile-to-gpu or convert-tile-to-cpu first";
   if (auto maps = kernel->getAttrOfType<ArrayAttr>("attn.maps"); maps && !maps.empty())
-    return op.emitOpError()
-           << "kernel '" << name
-           << "' reads through tensor maps, which a launch from IR does not make; use configs with load "
-              "= gather, or a bundle and the runtime";
-  // Items first: the order of the arguments must not depend on what a kernel happens to read first.
-  operand("items", name);
+    return op.emitOpError() << "kernel '" << name
+                            << "' reads through tensor maps, which a launch from IR does not make; use configs with "
+                               "load = gather, or a bundle and the runtime";
   Value indptr = operand("cta_indptr", name);
   Value one = arith::ConstantIndexOp::create(b, loc, 1);
   Value lists = memref::DimOp::create(b, loc, indptr, 0);
@@ -191,15 +212,65 @@ LogicalResult Launcher::launch(LLVM::LLVMFuncOp kernel) {
       return failure();
     values.push_back(*value);
   }
-  auto number = [&](StringRef attr) { return kernel->getAttrOfType<IntegerAttr>(attr).getInt(); };
-  Value threads = arith::ConstantIndexOp::create(b, loc, number("attn.threads"));
-  Value shared = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(number("attn.smem")));
-  auto symbol = SymbolRefAttr::get(kernel->getParentOfType<gpu::GPUModuleOp>().getNameAttr(),
-                                   {FlatSymbolRefAttr::get(kernel.getSymNameAttr())});
+  if (auto device = kernel->getParentOfType<gpu::GPUModuleOp>())
+    launchOnGpu(kernel, device, grid, values);
+  else
+    launchOnHost(cast<func::FuncOp>(kernel.getOperation()), grid, values);
+  return success();
+}
+
+static int64_t getNumber(Operation *kernel, StringRef name) {
+  auto attr = kernel->getAttrOfType<IntegerAttr>(name);
+  return attr ? attr.getInt() : 0;
+}
+
+void Launcher::launchOnGpu(Operation *kernel, gpu::GPUModuleOp device, Value grid, ValueRange words) {
+  Value one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value threads = arith::ConstantIndexOp::create(b, loc, getNumber(kernel, "attn.threads"));
+  Value shared = arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(getNumber(kernel, "attn.smem")));
+  auto symbol = SymbolRefAttr::get(device.getNameAttr(), {FlatSymbolRefAttr::get(SymbolTable::getSymbolName(kernel))});
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   gpu::LaunchFuncOp::create(b, loc, symbol, gpu::KernelDim3{grid, one, one}, gpu::KernelDim3{threads, one, one}, shared,
-                            values);
-  return success();
+                            words);
+  device->getParentOp()->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), b.getUnitAttr());
+}
+
+void Launcher::launchOnHost(func::FuncOp kernel, Value grid, ValueRange words) {
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  Value array;
+  {
+    // In the entry block: the op may be in a loop.
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&func.front());
+    Value count = LLVM::ConstantOp::create(b, loc, i64, b.getI64IntegerAttr(std::max<int64_t>(words.size(), 1)));
+    array = LLVM::AllocaOp::create(b, loc, pointer, i64, count, /*alignment=*/8);
+  }
+  for (auto [i, word] : llvm::enumerate(words)) {
+    Value at = LLVM::GEPOp::create(b, loc, pointer, i64, array, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(i)});
+    LLVM::StoreOp::create(b, loc, word, at, 8);
+  }
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0), one = arith::ConstantIndexOp::create(b, loc, 1);
+  auto loop = scf::ParallelOp::create(b, loc, zero, grid, one);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value cta = arith::IndexCastOp::create(b, loc, b.getI32Type(), loop.getInductionVars()[0]);
+  auto scratchType = MemRefType::get({std::max<int64_t>(getNumber(kernel, "attn.smem"), 64)}, b.getI8Type());
+  Value scratch = memref::AllocOp::create(b, loc, scratchType, b.getI64IntegerAttr(64));
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, scratch);
+  Value raw = LLVM::IntToPtrOp::create(b, loc, pointer, toI64(address));
+  func::CallOp::create(b, loc, kernel, ValueRange{array, cta, raw});
+  memref::DeallocOp::create(b, loc, scratch);
+}
+
+/// The kernel of that name, in a gpu.module or of the host.
+static FunctionOpInterface findKernel(ModuleOp module, StringAttr name) {
+  for (auto device : module.getOps<gpu::GPUModuleOp>())
+    if (auto kernel = device.lookupSymbol<LLVM::LLVMFuncOp>(name))
+      return kernel;
+  if (auto kernel = module.lookupSymbol<func::FuncOp>(name))
+    return kernel;
+  return {};
 }
 
 FailureOr<int64_t> attn::convertToLaunches(AttentionOp op) {
@@ -210,7 +281,8 @@ FailureOr<int64_t> attn::convertToLaunches(AttentionOp op) {
   auto names = op->getAttrOfType<ArrayAttr>("attn.kernels");
   auto merge = op->getAttrOfType<FlatSymbolRefAttr>("attn.merge");
   if (!names || !merge)
-    return op.emitOpError() << "has no kernels; run attn-to-tile and convert-tile-to-gpu before attn-to-launch";
+    return op.emitOpError()
+           << "has no kernels; run attn-to-tile and convert-tile-to-gpu or convert-tile-to-cpu before attn-to-launch";
   if (!SymbolTable::symbolKnownUseEmpty(func, module))
     return op.emitOpError()
            << "is in @" << func.getName()
@@ -218,19 +290,20 @@ FailureOr<int64_t> attn::convertToLaunches(AttentionOp op) {
               "or keep the op in one without callers";
   SmallVector<Attribute> all(names.begin(), names.end());
   all.push_back(merge);
-  Launcher launcher(op, func);
+  SmallVector<FunctionOpInterface> kernels;
   for (Attribute attr : all) {
-    LLVM::LLVMFuncOp kernel;
-    for (auto device : module.getOps<gpu::GPUModuleOp>())
-      if (auto found = device.lookupSymbol<LLVM::LLVMFuncOp>(cast<FlatSymbolRefAttr>(attr).getAttr()))
-        kernel = found;
+    FunctionOpInterface kernel = findKernel(module, cast<FlatSymbolRefAttr>(attr).getAttr());
     if (!kernel)
       return op.emitOpError() << "has kernel " << attr
-                              << " in no gpu.module; run convert-tile-to-gpu before attn-to-launch";
+                              << " neither in a gpu.module nor as a function of the host; run convert-tile-to-gpu or "
+                                 "convert-tile-to-cpu before attn-to-launch";
+    kernels.push_back(kernel);
+  }
+  Launcher launcher(op, func);
+  launcher.declarePlan(kernels);
+  for (FunctionOpInterface kernel : kernels)
     if (failed(launcher.launch(kernel)))
       return failure();
-  }
-  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(), UnitAttr::get(op.getContext()));
   op.erase();
   return static_cast<int64_t>(all.size());
 }

@@ -419,9 +419,9 @@ LogicalResult Emitter::emitFor(scf::ForOp op) {
       }
       // What another carried buffer holds is saved first: that buffer is about to be written too.
       sources[i] = tiles.find(value)->second;
-      bool other = llvm::any_of(carried, [&](const TileRef &tile) {
-        return tile.buffer && tile.buffer == sources[i].buffer && tile.buffer != carried[i].buffer;
-      });
+      const Buffer *from = sources[i].buffer, *into = carried[i].buffer;
+      bool other = llvm::any_of(
+          carried, [&](const TileRef &tile) { return tile.buffer && tile.buffer == from && tile.buffer != into; });
       if (other) {
         TileRef saved = makeTile(value.getType(), nullptr);
         copyTile(sources[i], saved);

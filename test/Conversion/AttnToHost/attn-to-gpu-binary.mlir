@@ -1,6 +1,7 @@
 // REQUIRES: ptxas
 // RUN: attn-opt %s --attn-to-gpu-binary=chip=sm_80 | FileCheck %s
 // RUN: attn-opt %s --attn-to-gpu-binary=chip=sm_90a | FileCheck %s
+// RUN: attn-opt %s --attn-select-config="target=sm_90a tensor-copies=false" | FileCheck %s --check-prefix=CONFIG
 // RUN: attn-opt %s --attn-to-gpu-binary=chip=sm_80 | attn-opt --gpu-to-llvm | FileCheck %s --check-prefix=LLVM
 
 // Two attentions over different keys of one batch, merged, and new keys appended: one program, all of it on the GPU.
@@ -17,6 +18,10 @@
 // CHECK-DAG: gpu.binary @step_kernel {{.*}}bin = "\7FELF
 // CHECK-DAG: gpu.binary @step_kernel_0 {{.*}}bin = "\7FELF
 // CHECK-DAG: gpu.binary @attn_kernels {{.*}}bin = "\7FELF
+// No tensor maps, which only the driver makes.
+// CONFIG: configs = [#attn.config<
+// CONFIG-NOT: load = tma
+// CONFIG-NOT: consumers = {{[1-9]}}
 // LLVM-LABEL: llvm.func @step
 // LLVM-NOT: gpu.launch_func {{.*}}memref
 func.func @step(%q: memref<?x8x64xbf16>, %qi: memref<?xi32>, %k: memref<?x16x2x64xbf16>, %v: memref<?x16x2x64xbf16>,

@@ -1,7 +1,7 @@
 // RUN: attn-opt %s --attn-to-launch -split-input-file -verify-diagnostics
 
 func.func @no_kernels(%q: memref<?x8x64xf16>, %t: memref<?xi32>, %k: memref<?x2x64xf16>) {
-  // expected-error @+1 {{'attn.attention' op has no kernels; run attn-to-tile and convert-tile-to-gpu before attn-to-launch}}
+  // expected-error @+1 {{'attn.attention' op has no kernels; run attn-to-tile and convert-tile-to-gpu or convert-tile-to-cpu before attn-to-launch}}
   attn.attention q(%q, %t : memref<?x8x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x2x64xf16>, memref<?x2x64xf16>)
     indptr(%t : memref<?xi32>) outs(%q : memref<?x8x64xf16>) {format = #attn.format<ragged>}
   return
@@ -10,7 +10,7 @@ func.func @no_kernels(%q: memref<?x8x64xf16>, %t: memref<?xi32>, %k: memref<?x2x
 // -----
 
 func.func @no_gpu_code(%q: memref<?x8x64xf16>, %t: memref<?xi32>, %k: memref<?x2x64xf16>) {
-  // expected-error @+1 {{has kernel @attention_r16 in no gpu.module; run convert-tile-to-gpu before attn-to-launch}}
+  // expected-error @+1 {{has kernel @attention_r16 neither in a gpu.module nor as a function of the host; run convert-tile-to-gpu or convert-tile-to-cpu before attn-to-launch}}
   attn.attention q(%q, %t : memref<?x8x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x2x64xf16>, memref<?x2x64xf16>)
     indptr(%t : memref<?xi32>) outs(%q : memref<?x8x64xf16>)
     {format = #attn.format<ragged>, attn.kernels = [@attention_r16], attn.merge = @attention_merge}
@@ -49,7 +49,7 @@ gpu.module @m {
   llvm.func @attention_merge()
 }
 func.func @no_words(%q: memref<?x8x64xf16>, %t: memref<?xi32>, %k: memref<?x2x64xf16>) {
-  // expected-error @+1 {{kernel 'attention_r16' has no 'attn.words'; run convert-tile-to-gpu first}}
+  // expected-error @+1 {{kernel 'attention_r16' has no 'attn.words'; run convert-tile-to-gpu or convert-tile-to-cpu first}}
   attn.attention q(%q, %t : memref<?x8x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x2x64xf16>, memref<?x2x64xf16>)
     indptr(%t : memref<?xi32>) outs(%q : memref<?x8x64xf16>)
     {format = #attn.format<ragged>, attn.kernels = [@attention_r16], attn.merge = @attention_merge}

@@ -114,6 +114,9 @@ TEST(Messages, Plans) {
   ASSERT_OK(plan->plan(batch.input(), nullptr));
   EXPECT_ERROR(plan->items(9, items, count, indptr, ctas), Code::InvalidArgument,
                "items: argument 'index': expected a kernel 0..2 or -1 for the merge kernel, got 9");
+  void *data = nullptr;
+  EXPECT_ERROR(plan->array(0, "work", data, count), Code::InvalidArgument,
+               "array: unknown name 'work'; expected items, cta_indptr, counter, tokens, pieces, part_o or part_lse");
   auto exceeds = [&](const std::vector<int> &kv, const char *words) {
     Batch large = decodeBatch(shape, kv);
     EXPECT_ERROR(plan->plan(large.input(), nullptr), Code::ExceedsMaxima, words);

@@ -263,16 +263,65 @@ TEST(Run, ItemsFromOneList) {
     if (!o.empty())
       EXPECT_EQ(0, std::memcmp(o.data(), batch.o.data(), o.size() * 4)) << "the order changed a bit";
 
+    std::string text;
+    ASSERT_OK(plan->describe(text));
+    const Json described = Json::parse(text)["kernels"][0];
+    int64_t previous = INT64_MAX, listed = 0;
+    for (const Json &cta : described["cta_items"])
+      for (const Json &item : cta) {
+        EXPECT_LE(item["cost"].get<int64_t>(), previous) << "the dearest come first";
+        previous = item["cost"];
+        ++listed;
+      }
+    EXPECT_EQ(listed, described["items"].get<int64_t>());
+  }
+}
+
+TEST(Run, LaunchesOfOnesOwn) {
+  // A caller that launches the kernels itself finds the plan's arrays in device memory.
+  Shape shape;
+  shape.levels = 2, shape.rowTable = true;
+  Batch batch(shape);
+  batch.addRequests({1, 3, 1});
+  batch.addLevel({64}, {3});
+  batch.addLevel({200, 40, 9});
+  batch.fill();
+  PlanOptions options;
+  options.ctas = 4;
+  auto plan = makePlan(load(manifest(shape)), options);
+  ASSERT_OK(plan->plan(batch.input(), nullptr));
+  void *data;
+  int64_t count, total = 0;
+  for (int k = -1; k < 4; ++k) {
     const AttnWorkItem *items;
     const int32_t *indptr;
-    int64_t count;
+    int64_t number;
     int32_t ctas;
-    ASSERT_OK(plan->items(0, items, count, indptr, ctas));
-    EXPECT_EQ(indptr[ctas], count);
-    auto keys = [&](int64_t i) { return int64_t(items[i].khi - items[i].klo); };
-    for (int64_t i = 1; i < count && batch.causal == 0 && batch.window < 0; ++i)
-      EXPECT_LE(keys(i) * items[i].rows, 2 * keys(i - 1) * items[i - 1].rows + 1000) << "cheap items go last";
+    ASSERT_OK(plan->items(k, items, number, indptr, ctas));
+    ASSERT_OK(plan->array(k, "items", data, count));
+    ASSERT_EQ(count, number);
+    if (count)
+      EXPECT_EQ(0, std::memcmp(data, items, count * sizeof(AttnWorkItem))) << k;
+    ASSERT_OK(plan->array(k, "cta_indptr", data, count));
+    ASSERT_EQ(count, ctas + 1);
+    EXPECT_EQ(0, std::memcmp(data, indptr, count * 4)) << k;
+    ASSERT_OK(plan->array(k, "counter", data, count));
+    EXPECT_EQ(0u, *static_cast<uint32_t *>(data));
+    total += number;
   }
+  EXPECT_GT(total, 0);
+  const AttnMergePiece *pieces;
+  int64_t number;
+  ASSERT_OK(plan->pieces(pieces, number));
+  ASSERT_OK(plan->array(0, "pieces", data, count));
+  ASSERT_EQ(count, number);
+  EXPECT_EQ(0, std::memcmp(data, pieces, count * sizeof(AttnMergePiece)));
+  ASSERT_OK(plan->array(0, "tokens", data, count));
+  ASSERT_EQ(count, batch.tokens());
+  EXPECT_EQ(static_cast<AttnTokenInfo *>(data)[2].row, 1);
+  EXPECT_EQ(static_cast<AttnTokenInfo *>(data)[2].kv_total, 104);
+  ASSERT_OK(plan->run(batch.operands(), nullptr));
+  EXPECT_EQ(batch.check(), "");
 }
 
 TEST(Run, TwoThreadsWithTheirOwnPlans) {

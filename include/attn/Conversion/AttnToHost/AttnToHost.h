@@ -25,8 +25,8 @@ enum class LoopTarget { Host, Gpu };
 LogicalResult convertToLoops(MergeOp op, LoopTarget target);
 LogicalResult convertToLoops(AppendOp op, LoopTarget target);
 
-/// Replaces `op`, whose kernels stand in a gpu.module, by their launches; the plan's arrays become arguments of the
-/// function around it. Returns the number of launches, or reports why it cannot.
+/// Replaces `op`, whose kernels stand in a gpu.module or are functions of the host, by their launches; the plan's
+/// arrays become arguments of the function around it. Returns the number of launches, or reports why it cannot.
 FailureOr<int64_t> convertToLaunches(AttentionOp op);
 
 #define GEN_PASS_DECL

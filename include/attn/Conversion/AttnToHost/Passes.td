@@ -39,17 +39,18 @@ def ConvertAttnToLoopsPass : Pass<"convert-attn-to-loops", "::mlir::ModuleOp"> {
 def AttnToLaunchPass : Pass<"attn-to-launch", "::mlir::ModuleOp"> {
   let summary = "attn.attention becomes launches of its kernels";
   let description = [{
-    Before: attn-to-tile and convert-tile-to-gpu have made the kernels of each
-    `attn.attention`, which still stands in its function. After: one
-    `gpu.launch_func` for each tile class, then one for the merge. What a plan
-    holds becomes arguments of that function, appended in this order and marked
+    Before: attn-to-tile and convert-tile-to-gpu (or convert-tile-to-cpu) have
+    made the kernels of each `attn.attention`, which still stands in its
+    function. After: one `gpu.launch_func` (or an `scf.parallel` of calls) for
+    each tile class, then one for the merge. What a plan holds becomes arguments of that function, appended in this order and marked
     with `attn.plan` (the array, as ABI.h names it) and, where a kernel has its
     own, `attn.kernel`: for each kernel `items` (memref<?x16xi32>, the words of
-    AttnWorkItem) and `cta_indptr` (memref<?xi32>, its size less one is the
-    grid), then what any kernel of the op needs of `counter`, `tokens`, `pieces`,
-    `part_o`, `part_lse`. A function with callers in the module is refused.
+    AttnWorkItem), `cta_indptr` (memref<?xi32>, its size less one is the grid)
+    and `counter` where it has one; then, where any kernel reads it, `tokens`,
+    `pieces`, `part_o` and `part_lse`. A function with callers in the module is refused.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let statistics = [Statistic<"numLaunches", "num-launches", "launches made">];
 }
 

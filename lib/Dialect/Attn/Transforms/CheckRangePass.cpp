@@ -202,8 +202,9 @@ private:
       for (int64_t tokens = 1; tokens <= most && row0 + tokens <= c.qoLen; ++tokens) {
         SmallVector<int64_t> inputs = {row0 + c.kvLen - c.qoLen, tokens, c.qoLen, c.kvLen, c.request};
         llvm::append_range(inputs, c.params);
-        auto [lo, fullLo, fullHi, hi] =
+        std::array<int64_t, 4> range =
             evaluateRange(program, inputs, [&](int64_t param, int64_t index) { return c.load(param, index); });
+        int64_t lo = range[0], fullLo = range[1], fullHi = range[2], hi = range[3];
         auto fail = [&](StringRef what) {
           return variant.emitOpError() << "unsound range: " << what << " at qpos0 " << inputs[0] << ", tokens "
                                        << tokens << ", qo_len " << c.qoLen << ", kv_len " << c.kvLen << ": [" << lo

@@ -35,7 +35,10 @@ private:
           return failure();
       return success();
     }
-    SmallVector<mlir::attn::ConfigAttr> configs = mlir::attn::selectConfigs(op, *limits);
+    ::attn::TargetInfo choice = *limits;
+    if (!tensorCopies)
+      choice.tma = choice.wgmma = false;
+    SmallVector<mlir::attn::ConfigAttr> configs = mlir::attn::selectConfigs(op, choice);
     if (configs.empty())
       return op.emitOpError() << "no tile class fits head dims " << op.getHeadDimQk() << " and " << op.getHeadDimVo()
                               << " on " << chip << "; write 'configs' by hand to see by how much";

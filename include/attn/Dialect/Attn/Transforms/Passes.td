@@ -54,7 +54,11 @@ def AttnSelectConfigPass : Pass<"attn-select-config", "::mlir::ModuleOp"> {
     and checked: one that does not fit registers or shared memory is an error
     that says by how much. The cost model is described in docs/Configs.md.
   }];
-  let options = [Option<"target", "target", "std::string", "\"host\"", "chip for ops without a target">];
+  let options = [
+    Option<"target", "target", "std::string", "\"host\"", "chip for ops without a target">,
+    Option<"tensorCopies", "tensor-copies", "bool", "true",
+           "choose tensor copies and roles where the chip has them; a launch from IR cannot make the maps that they need">
+  ];
   let statistics = [Statistic<"numConfigs", "num-configs", "configs chosen">];
 }
 
