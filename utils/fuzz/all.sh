@@ -31,5 +31,5 @@ lines=(
 args=()
 for line in "${lines[@]}"; do args+=("--args=$line"); done
 exec python3 utils/fuzz/mutate.py --tool "${ATTN_OPT:-build/bin/attn-opt}" --generic --count "${1:-2000}" --seed "${2:-1}" \
-  --out "${3:-fuzz-findings}" --timeout "${TIMEOUT:-60}" --jobs "${JOBS:-1}" "${args[@]}" examples/variants test/Kernels test/Dialect \
+  --out "${3:-fuzz-findings}" --timeout "${TIMEOUT:-30}" --jobs "${JOBS:-1}" "${args[@]}" examples/variants test/Kernels test/Dialect \
   test/Conversion test/Interpreter
