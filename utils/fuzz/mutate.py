@@ -271,17 +271,19 @@ def read_seeds(paths, suffix):
 
 
 def generic_forms(tool, texts, timeout):
-    """The seeds that verify in generic syntax, where every attribute and type stands in the open."""
-    forms = []
+    """The seeds that verify, and those in generic syntax, where every attribute and type stands in the open."""
+    valid, forms = [], []
     for text in texts:
         try:
             done = subprocess.run([tool, "--mlir-print-op-generic", "-"], input=text.encode(), capture_output=True,
-                                  timeout=timeout, check=False)
+                                  timeout=10 * timeout, check=False)
         except subprocess.TimeoutExpired:
             continue
-        if done.returncode == 0 and len(done.stdout) < 200_000:
-            forms.append(done.stdout.decode(errors="replace"))
-    return forms
+        if done.returncode == 0:
+            valid.append(text)
+            if len(done.stdout) < 200_000:
+                forms.append(done.stdout.decode(errors="replace"))
+    return valid, forms
 
 
 def verdict(code, stderr, timed_out):
@@ -350,6 +352,7 @@ def main(argv=None):
     parser.add_argument("--count", type=int, default=2000, help="inputs")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--generic", action="store_true", help="mutate the seeds' generic forms as well")
+    parser.add_argument("--valid", action="store_true", help="only seeds that the tool verifies: mutations reach deeper")
     parser.add_argument("--only", type=int, help="this input alone; prints it")
     parser.add_argument("--timeout", type=float, default=20, help="seconds of processor time for one input")
     parser.add_argument("--memory", type=int, default=0, help="MiB of address space, 0: no limit")
@@ -365,8 +368,9 @@ def main(argv=None):
         print(f"mutate.py: cannot run '{options.tool}'; build it or name it with --tool", file=sys.stderr)
         return 2
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if options.generic:
-        corpus += generic_forms(options.tool, corpus, options.timeout)
+    if options.generic or options.valid:
+        valid, forms = generic_forms(options.tool, corpus, options.timeout)
+        corpus = (valid if options.valid else corpus) + (forms if options.generic else [])
     pipelines = [shlex.split(args) for args in options.args] or [[]]
     numbers = range(options.count) if options.only is None else [options.only]
     if options.only is not None:
