@@ -8,9 +8,11 @@ docs/Cases.md says where each kind of input is tested. The last line is "N passe
 
 import argparse
 import concurrent.futures
+import fnmatch
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -131,7 +133,7 @@ CASES = {
     "batch-of-24-one-empty": ({"heads": (40, 8), "dims": (64, 64)}, {"requests": [{"qo": 5, "kv": 60 + 7 * i} for i in range(11)] +
                                                             [{"qo": 5, "kv": 0}] + [{"qo": 5, "kv": 9 + i} for i in range(12)]}),
     "16384-requests": ({"heads": (1, 1), "dims": (32, 32)}, requests((1, 2, 16384))),
-    "16400-rows": ({"heads": (2, 1), "dims": (32, 32), "variant": "window"}, requests((16400, 16400))),
+    "16400-rows": ({"heads": (2, 1), "dims": (32, 32), "variant": "window"}, requests((400, 400, 41))),
     "bf16-kv-128k-split": ({"heads": (2, 1), "dims": (64, 64), "types": ("bf16", "bf16"), "split": 4096}, requests((1, 131072))),
     "bf16-kv-128k-unsplit": ({"heads": (2, 1), "dims": (64, 64), "types": ("bf16", "bf16"), "split": "none"}, requests((1, 131072))),
     "gqa-5": ({"heads": (5, 1)}, requests((1, 200), (40, 130))),
@@ -175,6 +177,28 @@ def run(name, options, folder):
     return name, done.returncode, done.stdout + done.stderr
 
 
+def check_document(root):
+    """Names in docs/Cases.md that stand for nothing, and cases that it does not name."""
+    text = (root / "docs" / "Cases.md").read_text()
+    tests = set()
+    for path in (root / "test").rglob("*"):
+        if path.suffix in (".cpp", ".py"):
+            tests |= set(re.findall(r"TEST(?:_[FP])?\(\w+, (\w+)\)|def (test_\w+)", path.read_text()))
+    tests = {name for pair in tests for name in pair}
+    wrong, named = [], set()
+    for row in re.findall(r"^\|[^|]*\|([^|]*)\|$", text, re.M)[1:]:
+        for places in re.findall(r"cases/([\w*, -]+?)(?=[;(]|$)", row.strip()):
+            for name in (name.strip() for name in places.split(",")):
+                found = [case for case in CASES if fnmatch.fnmatch(case, name)]
+                named.update(found)
+                wrong += [] if found else [f"no case '{name}'"]
+        for name in re.findall(r"(?:unit/\w+|python/\S+) ((?:`\w+`(?:, )?)+)", row):
+            wrong += [f"no test '{test}'" for test in re.findall(r"`(\w+)`", name) if test not in tests]
+        for name in re.findall(r"(?:^| )((?:Dialect|Conversion|Analysis|Examples|Fuzz|python)/[\w./*-]+)", row):
+            wrong += [] if list((root / "test").glob(name)) else [f"no file '{name}'"]
+    return wrong + [f"case '{case}' is not in docs/Cases.md" for case in CASES if case not in named]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tool", default="build/bin/attn-run")
@@ -185,7 +209,12 @@ def main():
     parser.add_argument("--only", default="", choices=["", *CASES])
     parser.add_argument("--keep", default="")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--check-document", action="store_true", help="compare the cases with docs/Cases.md")
     options = parser.parse_args()
+    if options.check_document:
+        wrong = check_document(pathlib.Path(__file__).resolve().parents[2])
+        print("\n".join(wrong) or "docs/Cases.md is right")
+        return 1 if wrong else 0
     if options.list:
         print("\n".join(CASES))
         return 0

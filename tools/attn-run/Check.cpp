@@ -12,9 +12,9 @@
 using namespace attnrun;
 namespace ref = attn::ref;
 
-llvm::Expected<CheckResult> attnrun::checkAgainstReference(mlir::attn::AttentionOp op, const Problem &problem) {
+llvm::Expected<Expectation> attnrun::expect(mlir::attn::AttentionOp op, const Problem &problem) {
   ref::Hooks hooks;
-  bool approximate = false;
+  Expectation result;
   std::optional<attn::HookEvaluator> evaluator;
   if (mlir::attn::VariantOp variant = op.lookupVariant()) {
     std::vector<attn::HookParam> params;
@@ -31,28 +31,34 @@ llvm::Expected<CheckResult> attnrun::checkAgainstReference(mlir::attn::Attention
       return llvm::createStringError("the variant's hooks cannot be evaluated (see the error above)");
     evaluator = std::move(*made);
     hooks = evaluator->hooks();
-    approximate = evaluator->isApproximate();
+    result.approximate = evaluator->isApproximate();
   }
-  ref::Problem reference = problem.built.problem();
+  result.problem = problem.built.problem();
   if (problem.hasScale)
-    reference.scale = problem.scale;
-  std::string invalid = ref::validate(reference, hooks);
+    result.problem.scale = problem.scale;
+  std::string invalid = ref::validate(result.problem, hooks);
   if (!invalid.empty())
     return llvm::createStringError("the reference refuses the batch: " + invalid);
 
-  ref::Result expected = ref::run(reference, hooks);
+  result.exact = ref::run(result.problem, hooks);
   if (evaluator) {
     std::string error = evaluator->takeError();
     if (!error.empty())
       return llvm::createStringError("a hook failed in the reference: " + error);
   }
+  const attn::batch::Geometry &geometry = problem.built.geometry;
+  result.baseline = ref::fp32Baseline(result.problem, hooks, geometry.typeQ, geometry.typeO);
+  return std::move(result);
+}
+
+CheckResult attnrun::compare(const Expectation &expectation, const Problem &problem) {
   const attn::batch::Built &built = problem.built;
-  ref::Result baseline = ref::fp32Baseline(reference, hooks, built.geometry.typeQ, built.geometry.typeO);
   auto viewOf = [](const attn::batch::Tensor &tensor) {
     return ref::OutputView{tensor.data(), tensor.type, tensor.strides[0], tensor.strides[1]};
   };
-  ref::Tolerance tolerance = ref::Tolerance::output(built.geometry.typeO, approximate);
-  ref::Comparison output = ref::compareOutput(reference, expected, viewOf(built.o), tolerance, &baseline);
+  ref::Tolerance tolerance = ref::Tolerance::output(built.geometry.typeO, expectation.approximate);
+  ref::Comparison output =
+      ref::compareOutput(expectation.problem, expectation.exact, viewOf(built.o), tolerance, &expectation.baseline);
   CheckResult result;
   result.ok = output.ok;
   result.maxError = output.maxError;
@@ -60,8 +66,8 @@ llvm::Expected<CheckResult> attnrun::checkAgainstReference(mlir::attn::Attention
   result.checked = output.checked;
   result.text = "o: " + output.text();
   if (problem.wantsLse) {
-    ref::Comparison lse =
-        ref::compareLse(reference, expected, viewOf(built.lse), ref::Tolerance::lse(approximate), &baseline);
+    ref::Comparison lse = ref::compareLse(expectation.problem, expectation.exact, viewOf(built.lse),
+                                          ref::Tolerance::lse(expectation.approximate), &expectation.baseline);
     result.ok &= lse.ok;
     result.checked += lse.checked;
     result.text += "\nlse: " + lse.text();

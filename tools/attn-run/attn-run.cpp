@@ -68,6 +68,13 @@ int main(int argc, char **argv) {
   auto problem = attnrun::makeProblem(*op, batch);
   if (!problem)
     return fail(llvm::toString(problem.takeError()));
+  std::optional<attnrun::Expectation> expectation;
+  if (check) {
+    auto expected = attnrun::expect(*op, *problem);
+    if (!expected)
+      return fail(llvm::toString(expected.takeError()));
+    expectation = std::move(*expected);
+  }
 
   std::shared_ptr<attnrt::Device> device;
   auto kind = deviceName == "cpu" ? attnrt::DeviceKind::CPU : attnrt::DeviceKind::CUDA;
@@ -111,12 +118,8 @@ int main(int argc, char **argv) {
     out.keep();
   }
   attnrun::CheckResult result;
-  if (check) {
-    auto checked = attnrun::checkAgainstReference(*op, *problem);
-    if (!checked)
-      return fail(llvm::toString(checked.takeError()));
-    result = std::move(*checked);
-  }
+  if (expectation)
+    result = attnrun::compare(*expectation, *problem);
   int64_t keys = 0;
   for (const attn::batch::Request &request : problem->built.requests)
     keys += request.kv;

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Mutated inputs through attn-opt and all its pipelines and passes; findings are kept in OUT.
-#   utils/fuzz/all.sh [COUNT [SEED [OUT]]]      (2000, 1, fuzz-findings; JOBS in the environment, 1)
+#   utils/fuzz/all.sh [COUNT [SEED [OUT]]]      (2000, 1, fuzz-findings; in the environment: JOBS, 1;
+#   VALID=1 for seeds that verify only, which gets deeper)
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 front80="--attn-select-config=target=sm_80 --attn-to-tile" front90="--attn-select-config=target=sm_90a --attn-to-tile"
@@ -30,6 +31,6 @@ lines=(
 )
 args=()
 for line in "${lines[@]}"; do args+=("--args=$line"); done
-exec python3 utils/fuzz/mutate.py --tool "${ATTN_OPT:-build/bin/attn-opt}" --generic --count "${1:-2000}" --seed "${2:-1}" \
-  --out "${3:-fuzz-findings}" --timeout "${TIMEOUT:-60}" --jobs "${JOBS:-1}" "${args[@]}" examples/variants test/Kernels test/Dialect \
+exec python3 utils/fuzz/mutate.py --tool "${ATTN_OPT:-build/bin/attn-opt}" --generic ${VALID:+--valid} --count "${1:-2000}" --seed "${2:-1}" \
+  --out "${3:-fuzz-findings}" --timeout "${TIMEOUT:-30}" --jobs "${JOBS:-1}" "${args[@]}" examples/variants test/Kernels test/Dialect \
   test/Conversion test/Interpreter

@@ -22,6 +22,7 @@ import concurrent.futures
 import hashlib
 import itertools
 import json
+import math
 import os
 import pathlib
 import random
@@ -270,22 +271,24 @@ def read_seeds(paths, suffix):
 
 
 def generic_forms(tool, texts, timeout):
-    """The seeds that verify in generic syntax, where every attribute and type stands in the open."""
-    forms = []
+    """The seeds that verify, and those in generic syntax, where every attribute and type stands in the open."""
+    valid, forms = [], []
     for text in texts:
         try:
             done = subprocess.run([tool, "--mlir-print-op-generic", "-"], input=text.encode(), capture_output=True,
-                                  timeout=timeout, check=False)
+                                  timeout=10 * timeout, check=False)
         except subprocess.TimeoutExpired:
             continue
-        if done.returncode == 0 and len(done.stdout) < 200_000:
-            forms.append(done.stdout.decode(errors="replace"))
-    return forms
+        if done.returncode == 0:
+            valid.append(text)
+            if len(done.stdout) < 200_000:
+                forms.append(done.stdout.decode(errors="replace"))
+    return valid, forms
 
 
 def verdict(code, stderr, timed_out):
     """What went wrong, or None."""
-    if timed_out:
+    if timed_out or code in (-signal.SIGXCPU, -signal.SIGKILL):
         return "hang"
     if code < 0:
         try:
@@ -311,11 +314,11 @@ def run_one(job):
         path = os.path.join(folder, "input" + suffix)
         with open(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
-        command = command_line(tool, args, path)
-        if memory:
-            command = ["bash", "-c", f'ulimit -v {memory << 10}; exec "$@"', "bash", *command]
+        # A busy machine must not look like a hang: the limit is one of processor time, with a tenfold one by the clock.
+        limits = f"ulimit -t {math.ceil(timeout)}" + (f" -v {memory << 10}" if memory else "")
+        command = ["bash", "-c", limits + '; exec "$@"', "bash", *command_line(tool, args, path)]
         try:
-            done = subprocess.run(command, capture_output=True, timeout=timeout, check=False)
+            done = subprocess.run(command, capture_output=True, timeout=10 * timeout, check=False)
             stderr, code, late = done.stderr.decode(errors="replace"), done.returncode, False
         except subprocess.TimeoutExpired as error:
             stderr, code, late = (error.stderr or b"").decode(errors="replace"), 0, True
@@ -349,8 +352,9 @@ def main(argv=None):
     parser.add_argument("--count", type=int, default=2000, help="inputs")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--generic", action="store_true", help="mutate the seeds' generic forms as well")
+    parser.add_argument("--valid", action="store_true", help="only seeds that the tool verifies: mutations reach deeper")
     parser.add_argument("--only", type=int, help="this input alone; prints it")
-    parser.add_argument("--timeout", type=float, default=20, help="seconds for one input")
+    parser.add_argument("--timeout", type=float, default=20, help="seconds of processor time for one input")
     parser.add_argument("--memory", type=int, default=0, help="MiB of address space, 0: no limit")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", default="fuzz-findings", help="folder for inputs that break the tool")
@@ -364,8 +368,9 @@ def main(argv=None):
         print(f"mutate.py: cannot run '{options.tool}'; build it or name it with --tool", file=sys.stderr)
         return 2
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if options.generic:
-        corpus += generic_forms(options.tool, corpus, options.timeout)
+    if options.generic or options.valid:
+        valid, forms = generic_forms(options.tool, corpus, options.timeout)
+        corpus = (valid if options.valid else corpus) + (forms if options.generic else [])
     pipelines = [shlex.split(args) for args in options.args] or [[]]
     numbers = range(options.count) if options.only is None else [options.only]
     if options.only is not None:

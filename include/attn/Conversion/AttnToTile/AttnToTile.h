@@ -20,8 +20,8 @@ struct AttentionKernels {
   func::FuncOp range;
 };
 
-/// Builds at the end of the op's module: one tile.kernel @NAME_r<rows> per config, @NAME_merge, and @NAME_range (the
-/// mask analysis as a function, with the serialised program as `attn.range`), NAME being the variant's name or
+/// For an op in a module. Builds at its end: one tile.kernel @NAME_r<rows> per config, @NAME_merge, and @NAME_range
+/// (the mask analysis as a function, with the serialised program as `attn.range`), NAME being the variant's name or
 /// "attention". The op keeps its place and gets the attributes `attn.kernels` (symbols, in the order of `configs`),
 /// `attn.merge` and `attn.range`. Reports an error and leaves the module as it was when something cannot be expressed.
 FailureOr<AttentionKernels> convertAttentionToTile(AttentionOp op);
