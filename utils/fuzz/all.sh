@@ -28,6 +28,9 @@ lines=(
   "--attn-legalize-math=target=host"
   "--attn-legalize-math=target=gpu --canonicalize"
   "--one-shot-bufferize"
+  "--convert-attn-to-loops"
+  "'--attn-to-gpu-binary=chip=sm_80 format=ptx'"
+  "'--attn-to-gpu-binary=chip=sm_90a format=ptx'"
 )
 args=()
 for line in "${lines[@]}"; do args+=("--args=$line"); done
