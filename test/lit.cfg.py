@@ -21,6 +21,8 @@ config.substitutions.append(("%attn_src_root", config.attn_src_root))
 config.substitutions.append(("%attn_obj_root", config.attn_obj_root))
 config.substitutions.append(("%llvm_libs", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
 config.substitutions.append(("%mlir_dir", config.mlir_dir))
+config.substitutions.append(("%host_cxx", config.host_cxx))
+config.substitutions.append(("%host_cc", config.host_cc))
 config.substitutions.append(("%python", os.environ.get("ATTN_PYTHON", "python3")))
 
 full = os.pathsep.join(path)

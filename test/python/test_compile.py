@@ -89,3 +89,12 @@ def test_arguments_of_the_c_api():
         assert lib.attnCompile(*arguments) == 1
         assert lib.attnCompilerLastError().decode().startswith(text)
         assert not result.value
+
+
+def test_library_of_another_version(monkeypatch):
+    from attn_mlir import _compiler
+    monkeypatch.setattr(_compiler, "API_VERSION", 99)
+    _compiler._lib.cache_clear()
+    with pytest.raises(ImportError, match="libAttnCompiler.so has API version 1, expected 99"):
+        _compiler._lib()
+    _compiler._lib.cache_clear()

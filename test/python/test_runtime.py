@@ -432,6 +432,22 @@ def test_option_errors():
         run.plan(maxima={"requests": 1, "tokens": 4, "kv_len": 16}, **Paged([(1, 5), (1, 5)]).batch())
 
 
+def test_vector_elements_are_refused():
+    from attn_mlir import _runtime
+    shape = (ctypes.c_int64 * 1)(4)
+    described = _runtime._DLTensor(data=0, device_type=1, ndim=1, code=2, bits=32, lanes=2, shape=shape)
+
+    class Vectors:
+        def __dlpack__(self):
+            make = ctypes.pythonapi.PyCapsule_New
+            make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+            return make(ctypes.addressof(described), b"dltensor", None)
+
+    data = Paged([(1, 5)])
+    with pytest.raises(TypeError, match="operand 'q': vector elements are not supported; view it as scalars"):
+        causal().plan(**data.batch()).run(**{**data.tensors(), "q": Vectors()})
+
+
 def test_no_gpu_is_an_error_with_a_reason():
     if attn_mlir.cuda_devices():
         pytest.skip("there is a GPU")

@@ -99,7 +99,7 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
   if (status != 0)
     return llvm::createStringError("ptxas failed for " + target.chip + ": " + (error.empty() ? said.str() : error));
   auto cubin = llvm::MemoryBuffer::getFile(output, false, false);
-  if (!cubin)
+  if (!cubin || (*cubin)->getBufferSize() == 0)
     return llvm::createStringError("ptxas left no output");
   Assembly assembly;
   assembly.cubin = (*cubin)->getBuffer().str();
