@@ -231,8 +231,9 @@ FailureOr<Value> AttentionKernel::buildQuery() {
   auto type = tile::ViewType::get({ShapedType::kDynamic, spec.dqk}, spec.qType, 0, pack > 1 ? pack : 0);
   Value view = tile::ViewOp::create(b, loc, type, kb.arg("q"), ValueRange{kb.item.token0, kb.item.head}, kb.item.rows,
                                     Value(), Value());
-  // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites.
-  bool registers = m <= 16 || spec.config.getQInRegisters();
+  // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites. Consumers take theirs
+  // from there.
+  bool registers = m <= 16 || (spec.config.getQInRegisters() && spec.config.getConsumers() == 0);
   auto reg = KernelBuilder::reg({m, spec.dqk}, spec.qType);
   Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqk}, spec.qType));
   Value q = tile::LoadOp::create(b, loc, loaded, view, kb.index(0));

@@ -20,20 +20,24 @@
 // * 16 rows: one warp a group of keys, four groups (a warp's 16 x D accumulator
 //   is D / 2 registers); 64 rows: 4 warps; 128 rows: 8 warps.
 // * Packing: the GQA group where it fits into the rows (16 and 64), 1 for 128.
-// * Tensor copies need 16-bit K and V, and pages that divide the tile's keys.
+// * Consumers (warpgroup products behind tensor copies, with a producer warp) are
+//   taken for the classes of 64 and 128 rows wherever `whyNoConsumers` is silent.
 // On the host: 16 rows x 64 keys, one thread, whose tiles stay in the L1 and L2
 // caches.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 using ::attn::TargetInfo;
 
-/// Registers of a thread (PTX ISA: 255 is the most that an instruction can name).
-static constexpr int64_t kRegisters = 255;
+/// Registers of a thread (PTX ISA: 255 is the most that an instruction can name); of a consumer beside a producer warp.
+static constexpr int64_t kRegisters = 255, kConsumerRegisters = 240;
+
+static int64_t registersOf(ConfigAttr config) { return config.getConsumers() > 0 ? kConsumerRegisters : kRegisters; }
 
 static int64_t bytesOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType().getIntOrFloatBitWidth() / 8;
@@ -46,21 +50,48 @@ static bool hasHook(AttentionOp op, HookKind kind) {
   return variant && variant.getHook(kind);
 }
 
+std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
+                                       const TargetInfo &target) {
+  if (!target.wgmma)
+    return target.chip.str() + " has no warpgroup products";
+  if (!target.tma)
+    return target.chip.str() + " has no tensor copies";
+  if (rows % 64 != 0)
+    return llvm::formatv("{0} rows are not whole warpgroups of 64", rows);
+  if (rows > 256)
+    return llvm::formatv("{0} rows do not fit into one tensor copy of 256", rows);
+  if (isEightBit(op))
+    return "8-bit K and V are converted in registers, and warpgroup products read them from shared memory";
+  // What a hook computes would have to go back to shared memory, by a role that the passes do not make.
+  for (HookKind kind : {HookKind::Key, HookKind::Value, HookKind::Query})
+    if (hasHook(op, kind))
+      return llvm::formatv("its {0} hook computes in registers what warpgroup products read from shared memory",
+                           stringifyHookKind(kind));
+  for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()})
+    if (dim % 64 != 0 || dim > 256)
+      return llvm::formatv("head dim {0} is not a multiple of 64 up to 256", dim);
+  if (pack > 1 && rows % pack != 0)
+    return llvm::formatv("{0} packed heads do not divide {1} rows", pack, rows);
+  if (op.getFormat().getKind() == FormatKind::Ragged)
+    return "";
+  int64_t page = op.getPageSize();
+  // One box a page; the swizzle repeats every 8 rows.
+  if (page % 8 != 0)
+    return llvm::formatv("pages of {0} keys are not whole groups of 8 rows", page);
+  if (keys % page != 0 && page % keys != 0)
+    return llvm::formatv("pages of {0} keys and tiles of {1} do not divide one another", page, keys);
+  return "";
+}
+
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
   int64_t dqk = op.getHeadDimQk(), dvo = op.getHeadDimVo(), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
+  bool roles = config.getConsumers() > 0;
   bool qInRegisters = rows <= 16 || config.getQInRegisters();
-  if (!qInRegisters)
+  if (!qInRegisters || roles)
     needs.sharedMemory += rows * dqk * q;
   needs.sharedMemory += config.getStages() * keys * (dqk + dvo) * kv;
-  // Warpgroup products take B from shared memory only, so what a hook or a conversion made goes back there.
-  if (target.wgmma && config.getConsumers() > 0) {
-    if (isEightBit(op) || hasHook(op, HookKind::Key))
-      needs.sharedMemory += keys * dqk * q;
-    if (isEightBit(op) || hasHook(op, HookKind::Value))
-      needs.sharedMemory += keys * dvo * q;
-  }
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
@@ -101,36 +132,42 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
   int64_t warpsOfGroup = config.getWarps() / groups;
   if (rows % (16 * warpsOfGroup) != 0)
     return error() << warpsOfGroup << " warps of 16 rows do not divide " << rows << " rows";
-  if (config.getConsumers() > 0 && !target->wgmma)
-    return error() << target->chip << " has no warpgroup products; use consumers = 0";
+  int64_t consumers = config.getConsumers();
   if (config.getLoad() == LoadPath::Tma && !target->tma)
     return error() << target->chip << " has no tensor copies; use load = gather";
+  if (consumers > 0) {
+    std::string why = whyNoConsumers(op, rows, keys, pack, *target);
+    if (!why.empty())
+      return error() << why << "; use consumers = 0 and load = gather";
+    if (config.getLoad() != LoadPath::Tma)
+      return error() << "consumers read what tensor copies load; use load = tma";
+    if (groups != 1)
+      return error() << "consumers do not split keys into groups; use groups = 1 or consumers = 0";
+    if (rows % (64 * consumers) != 0 || config.getWarps() != 4 * consumers)
+      return error() << consumers << " consumers of 4 warps and " << rows << " rows in 64s, got " << config.getWarps()
+                     << " warps; use " << rows / 64 << " consumers and " << rows / 16 << " warps";
+  } else if (config.getLoad() == LoadPath::Tma) {
+    return error() << "tensor copies are issued for consumers; use consumers > 0 or load = gather";
+  }
   ConfigNeeds needs = estimateNeeds(op, config, *target);
   if (needs.sharedMemory > target->sharedPerCta)
     return error() << "needs " << needs.sharedMemory << " bytes of shared memory, " << target->chip << " has "
                    << target->sharedPerCta << ", " << needs.sharedMemory - target->sharedPerCta
                    << " too few; use fewer keys, stages or rows";
-  if (needs.registers > kRegisters)
+  int64_t registers = registersOf(config);
+  if (needs.registers > registers)
     return error() << "needs about " << needs.registers << " registers a thread, " << target->chip << " has "
-                   << kRegisters << ", " << needs.registers - kRegisters
+                   << registers << ", " << needs.registers - registers
                    << " too few; use fewer keys or rows, or more warps";
   return success();
 }
 
+static int64_t choosePack(AttentionOp op, int64_t rows) { return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1; }
+
 static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
                              bool tableOfRows, int64_t consumers, LoadPath load) {
-  int64_t pack = rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
-  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, pack, tableOfRows, consumers,
+  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows, consumers,
                          /*q_in_registers=*/false, load, ItemOrder::List);
-}
-
-static LoadPath chooseLoad(AttentionOp op, const TargetInfo &target, int64_t rows, int64_t keys) {
-  if (!target.tma || !target.wgmma || rows < 64 || isEightBit(op))
-    return LoadPath::Gather;
-  int64_t page = op.getPageSize();
-  // One box a page: pages below 8 rows are faster by gather.
-  bool boxes = op.getFormat().getKind() == FormatKind::Ragged || (page >= 8 && (keys % page == 0 || page % keys == 0));
-  return boxes ? LoadPath::Tma : LoadPath::Gather;
 }
 
 SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target) {
@@ -141,22 +178,26 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
   }
   auto fits = [&](ConfigAttr config) {
     ConfigNeeds needs = estimateNeeds(op, config, target);
-    return needs.sharedMemory <= target.sharedPerCta && needs.registers <= kRegisters;
+    return needs.sharedMemory <= target.sharedPerCta && needs.registers <= registersOf(config);
   };
   for (int64_t rows : {16, 64, 128}) {
     int64_t warps = rows == 16 ? 4 : rows / 16, groups = rows == 16 ? 4 : 1;
-    int64_t consumers = target.wgmma && rows >= 64 ? rows / 64 : 0;
-    auto make = [&](int64_t keys, int64_t stages) {
-      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, consumers,
-                        chooseLoad(op, target, rows, keys));
+    int64_t pack = choosePack(op, rows);
+    auto make = [&](int64_t keys, int64_t stages, bool consumers) {
+      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, consumers ? rows / 64 : 0,
+                        consumers ? LoadPath::Tma : LoadPath::Gather);
     };
     auto choose = [&]() -> ConfigAttr {
+      // Below 64 keys the products of a consumer no longer hide its softmax.
+      for (int64_t keys = 128; keys >= 64 && rows >= 64; keys /= 2)
+        if (whyNoConsumers(op, rows, keys, pack, target).empty() && fits(make(keys, 2, true)))
+          return make(keys, 2, true);
       for (int64_t stages : {2, 1})
         for (int64_t keys = 128; keys >= 16 * groups; keys /= 2)
-          if (fits(make(keys, stages))) {
-            if (rows == 16 && stages == 2 && fits(make(keys, 3)))
+          if (fits(make(keys, stages, false))) {
+            if (rows == 16 && stages == 2 && fits(make(keys, 3, false)))
               stages = 3;
-            return make(keys, stages);
+            return make(keys, stages, false);
           }
       return {};
     };

@@ -19,6 +19,8 @@
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Target/KnownTargets.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::tile {
 #define GEN_PASS_DEF_TILEWARPSPECIALIZEPASS
@@ -123,7 +125,7 @@ static LogicalResult findRings(Plan &plan) {
   return success();
 }
 
-static LogicalResult makePlan(KernelOp kernel, attn::ConfigAttr config, Plan &plan) {
+static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Plan &plan) {
   plan.kernel = kernel;
   for (Operation &op : kernel.getBody().front()) {
     if (auto items = dyn_cast<ForEachOp>(op)) {
@@ -162,10 +164,22 @@ static std::pair<int64_t, int64_t> getRegisters(int64_t groups) {
   return {consumer, producer};
 }
 
+/// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
+static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
+  auto target = plan.kernel->getAttrOfType<mlir::attn::TargetAttr>("target");
+  const ::attn::TargetInfo *info = target ? ::attn::findTarget(target.getChip()) : nullptr;
+  if (!info)
+    return 1;
+  int64_t bytes = 4096; // barriers, words, alignment
+  for (auto &[view, ring] : plan.rings)
+    bytes += llvm::alignTo(ring.type.getBytes(), 1024) * (ring.looped ? config.getStages() : 2);
+  return bytes <= info->sharedPerCta ? 2 : 1;
+}
+
 static LogicalResult specializeKernel(KernelOp kernel) {
   if (kernel.getLevel() != Level::Logical)
     return kernel.emitOpError() << "is not of level logical";
-  auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
+  auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
   if (!config)
     return kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
   Plan plan;
@@ -173,8 +187,9 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     return failure();
   OpBuilder builder(plan.items);
   Location loc = plan.items.getLoc();
+  int64_t itemStages = getItemStages(plan, config);
   for (auto &[view, ring] : plan.rings) {
-    int64_t stages = ring.looped ? config.getStages() : 1;
+    int64_t stages = ring.looped ? config.getStages() : itemStages;
     ring.pipeline = PipelineOp::create(
         builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0), Value(), 1, plan.groups);
   }

@@ -32,8 +32,10 @@ struct Plan {
   Ring &getRing(LoadOp load) { return rings.find(load.getView())->second; }
 };
 
-/// On a loop whose blocks have no masked keys (tile-peel-masks).
+/// On a loop whose steps load and see whole blocks: no masked keys, no rows behind the end of a view (tile-peel-masks).
 inline constexpr llvm::StringLiteral kWholeBlocks = "tile.whole_blocks";
+/// On a loop whose bounds hold at least one step (tile-reverse-keys).
+inline constexpr llvm::StringLiteral kAtLeastOnce = "tile.at_least_once";
 
 /// True for a load that the producer takes over.
 inline bool isShared(LoadOp load) { return isa<SmemType>(load.getResult().getType()); }
