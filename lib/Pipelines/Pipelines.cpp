@@ -42,6 +42,7 @@ static void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::tile::createTileWarpSpecializePass());
+  kernel.addPass(mlir::tile::createTileStoreRolePass());
   kernel.addPass(mlir::tile::createTileStreamItemsPass());
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());

@@ -21,7 +21,8 @@
 //   is D / 2 registers); 64 rows: 4 warps; 128 rows: 8 warps.
 // * Packing: the GQA group where it fits into the rows (16 and 64), 1 for 128.
 // * Consumers (warpgroup products behind tensor copies, with a producer warp) are
-//   taken for the classes of 64 and 128 rows wherever `whyNoConsumers` is silent.
+//   taken for the classes of 64 and 128 rows wherever `whyNoConsumers` is silent;
+//   Q in fragments, where there are registers for it, spares its reads (1 %).
 // On the host: 16 rows x 64 keys, one thread, whose tiles stay in the L1 and L2
 // caches.
 //
@@ -165,15 +166,15 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
 static int64_t choosePack(AttentionOp op, int64_t rows) { return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1; }
 
 static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
-                             bool tableOfRows, int64_t consumers, LoadPath load) {
+                             bool tableOfRows, int64_t consumers, bool qInRegisters, LoadPath load) {
   return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows, consumers,
-                         /*q_in_registers=*/false, load, ItemOrder::List);
+                         qInRegisters, load, ItemOrder::List);
 }
 
 SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target) {
   SmallVector<ConfigAttr> configs;
   if (!target.isGpu()) {
-    configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, LoadPath::Gather));
+    configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, false, LoadPath::Gather));
     return configs;
   }
   auto fits = [&](ConfigAttr config) {
@@ -183,21 +184,23 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
   for (int64_t rows : {16, 64, 128}) {
     int64_t warps = rows == 16 ? 4 : rows / 16, groups = rows == 16 ? 4 : 1;
     int64_t pack = choosePack(op, rows);
-    auto make = [&](int64_t keys, int64_t stages, bool consumers) {
+    auto make = [&](int64_t keys, int64_t stages, bool consumers, bool qInRegisters) {
       return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, consumers ? rows / 64 : 0,
-                        consumers ? LoadPath::Tma : LoadPath::Gather);
+                        qInRegisters, consumers ? LoadPath::Tma : LoadPath::Gather);
     };
     auto choose = [&]() -> ConfigAttr {
       // Below 64 keys the products of a consumer no longer hide its softmax.
       for (int64_t keys = 128; keys >= 64 && rows >= 64; keys /= 2)
-        if (whyNoConsumers(op, rows, keys, pack, target).empty() && fits(make(keys, 2, true)))
-          return make(keys, 2, true);
+        if (whyNoConsumers(op, rows, keys, pack, target).empty())
+          for (bool qInRegisters : {true, false})
+            if (fits(make(keys, 2, true, qInRegisters)))
+              return make(keys, 2, true, qInRegisters);
       for (int64_t stages : {2, 1})
         for (int64_t keys = 128; keys >= 16 * groups; keys /= 2)
-          if (fits(make(keys, stages, false))) {
-            if (rows == 16 && stages == 2 && fits(make(keys, 3, false)))
+          if (fits(make(keys, stages, false, false))) {
+            if (rows == 16 && stages == 2 && fits(make(keys, 3, false, false)))
               stages = 3;
-            return make(keys, stages, false);
+            return make(keys, stages, false, false);
           }
       return {};
     };

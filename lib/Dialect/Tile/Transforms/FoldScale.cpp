@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Softmax.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
@@ -44,19 +45,6 @@ struct Chain {
 static bool isPositive(Value value) {
   APFloat c(0.0f);
   return matchPattern(value, m_ConstantFloat(&c)) && c.isFiniteNonZero() && !c.isNegative();
-}
-
-/// `map` yields 0 where its input is -inf, the input elsewhere: it commutes with positive factors.
-static bool isZeroIfEmpty(MapOp map) {
-  if (map.getInputs().size() != 1 || map.getNumResults() != 1)
-    return false;
-  Value in = map.getBody().getArgument(0);
-  auto select = map.getYield().getOperand(0).getDefiningOp<arith::SelectOp>();
-  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
-  APFloat limit(0.0f);
-  return compare && compare.getPredicate() == arith::CmpFPredicate::OEQ && compare.getLhs() == in &&
-         matchPattern(compare.getRhs(), m_NegInfFloat()) && matchPattern(select.getTrueValue(), m_AnyZeroFloat()) &&
-         select.getFalseValue() == in;
 }
 
 /// `map` yields exp2 of its first input less its second.

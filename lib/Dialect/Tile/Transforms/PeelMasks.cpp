@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Softmax.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
@@ -92,7 +93,7 @@ static std::optional<Affine> getAffine(scf::ForOp loop, Value value) {
 }
 
 /// Bounds of the steps of `loop` that `mask` does not touch and whose loads are of rows that exist: [first, end), whole
-/// steps from the lower bound. Nothing when a row is not plain arithmetic on the induction variable.
+/// steps from the lower bound; end is null when it is the loop's. Nothing when a row is not plain arithmetic on the induction variable.
 static std::optional<std::pair<Value, Value>> getInterval(OpBuilder &builder, scf::ForOp loop, MaskOp mask) {
   Scalars s{builder, mask.getLoc()};
   Value lo = loop.getLowerBound(), hi = s.max(loop.getUpperBound(), lo), step = loop.getStep();
@@ -106,7 +107,8 @@ static std::optional<std::pair<Value, Value>> getInterval(OpBuilder &builder, sc
   Value room = s.sub(mask.getHi(), keys); // mask.lo <= key <= room
   if (key->reversed) {
     least = s.max(least, s.sub(offset, room));
-    atMost(s.sub(offset, mask.getLo()));
+    if (!loop->hasAttr(specialize::kFromInterval))
+      atMost(s.sub(offset, mask.getLo()));
   } else {
     least = s.max(least, s.sub(mask.getLo(), offset));
     atMost(s.sub(room, offset));
@@ -131,6 +133,8 @@ static std::optional<std::pair<Value, Value>> getInterval(OpBuilder &builder, sc
   Value one = s.c(1), zero = s.c(0);
   Value skipped = s.div(s.add(s.sub(least, lo), s.sub(step, one)), step);
   Value first = s.min(s.add(lo, s.mul(skipped, step)), hi);
+  if (!most)
+    return std::pair(first, Value());
   // Steps from `first` to `most`: floor((most - first) / step) + 1.
   Value distance = s.sub(most, first);
   Value some = arith::CmpIOp::create(builder, s.loc, arith::CmpIPredicate::sge, distance, zero);
@@ -157,6 +161,20 @@ static scf::ForOp cloneLoop(OpBuilder &builder, scf::ForOp loop, MaskOp mask, Va
                             });
 }
 
+/// Every row of a step without a mask sees keys, so its maximum over a product is no empty row's: the guard goes. (What a
+/// logits hook makes of a product may be -inf everywhere; there it stays.)
+static void dropGuards(scf::ForOp loop) {
+  for (auto map : llvm::make_early_inc_range(loop.getBody()->getOps<MapOp>())) {
+    if (!isZeroIfEmpty(map))
+      continue;
+    auto maximum = map.getInputs()[0].getDefiningOp<ReduceOp>();
+    if (!maximum || !maximum.getValue().getDefiningOp<DotOp>())
+      continue;
+    map.getResult(0).replaceAllUsesWith(maximum.getResult());
+    map.erase();
+  }
+}
+
 static bool peel(scf::ForOp loop) {
   SmallVector<MaskOp> masks;
   for (auto mask : loop.getBody()->getOps<MaskOp>())
@@ -173,12 +191,19 @@ static bool peel(scf::ForOp loop) {
   if (!interval)
     return false;
   auto [first, end] = *interval;
+  bool bounded = end != nullptr;
+  if (!bounded)
+    end = loop.getUpperBound();
   // After the cuts the upper bounds are whole steps from the lower bound, so each loop begins where the last one stops.
   scf::ForOp before = cloneLoop(builder, loop, mask, loop.getLowerBound(), first, loop.getInitArgs(), false);
   scf::ForOp full = cloneLoop(builder, loop, mask, first, end, before.getResults(), true);
   full->setAttr(specialize::kWholeBlocks, builder.getUnitAttr());
-  scf::ForOp after = cloneLoop(builder, loop, mask, end, loop.getUpperBound(), full.getResults(), false);
-  loop.replaceAllUsesWith(after.getResults());
+  dropGuards(full);
+  // Nothing comes behind an interval that ends where the loop does.
+  ValueRange results = full.getResults();
+  if (bounded)
+    results = cloneLoop(builder, loop, mask, end, loop.getUpperBound(), results, false).getResults();
+  loop.replaceAllUsesWith(results);
   loop.erase();
   return true;
 }

@@ -50,6 +50,8 @@ static void reverse(scf::ForOp loop) {
   auto key = arith::SubIOp::create(builder, loc, c, iv);
   iv.replaceAllUsesExcept(key, key);
   loop->setAttr(specialize::kAtLeastOnce, builder.getUnitAttr());
+  if (llvm::all_of(loop.getBody()->getOps<MaskOp>(), [&](MaskOp mask) { return mask.getLo() == lo; }))
+    loop->setAttr(specialize::kFromInterval, builder.getUnitAttr());
 }
 
 namespace {

@@ -60,6 +60,7 @@ private:
   void clone(Operation *op, IRMapping &mapping, OpBuilder &builder);
   void emitBoundary(OpBuilder &builder, IRMapping &before, IRMapping &next);
   void emitProducer();
+  void emitEnd(Operation *last);
 };
 } // namespace
 
@@ -119,6 +120,13 @@ LogicalResult Stream::findParts() {
   if (pipeline.getType().getWords() || pipeline.getChain())
     return pipeline.emitOpError() << "has words or a chain already";
   llvm::erase(open, query);
+  // Fragments are read again from the query's stage when the loops begin, so it is kept until they end.
+  for (Operation *op : llvm::make_early_inc_range(open))
+    if (auto release = dyn_cast<ConsumerReleaseOp>(op); release && release.getPipeline() == query.getPipeline()) {
+      llvm::erase(open, op);
+      loops.push_back(op);
+      break;
+    }
   return success();
 }
 
@@ -174,10 +182,16 @@ LogicalResult Stream::find(KernelOp kernel) {
   return success();
 }
 
-/// Scalar arithmetic, views, parts of stages, splats: computed again where they are needed, not carried.
+/// Scalar arithmetic, views, parts of stages, splats, fragments of the query: made again where they are needed, not
+/// carried.
 bool Stream::isRepeatable(Operation *op) {
-  return op->getBlock() == &items.getBody().front() && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
-         llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RegType>);
+  if (op->getBlock() != &items.getBody().front() || op->getNumRegions() != 0)
+    return false;
+  if (auto load = dyn_cast<LocalLoadOp>(op)) {
+    auto part = load.getSource().getDefiningOp<SubviewOp>();
+    return (part ? part.getSource() : load.getSource()) == query.getSlot();
+  }
+  return isMemoryEffectFree(op) && llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RegType>);
 }
 
 /// Adds what must be carried so that `value`, which ops outside of `inside` made, can be had.
@@ -275,7 +289,8 @@ void Stream::emitBoundary(OpBuilder &builder, IRMapping &before, IRMapping &next
       clone(op, before, builder);
   auto it = open.begin();
   do
-    clone(*it, next, builder);
+    if (!isa<LocalLoadOp>(*it))
+      clone(*it, next, builder);
   while (*it++ != first);
   clone(last, before, builder);
   SmallVector<Operation *> sunk;
@@ -335,6 +350,28 @@ void Stream::emitProducer() {
   CommitOp::create(builder, loc, ring);
 }
 
+/// The end of the stream is a stage too: where stages are handed on, it is, and who takes them gives it back.
+void Stream::emitEnd(Operation *last) {
+  for (Operation *user : llvm::make_early_inc_range(query.getPipeline().getUsers())) {
+    auto chained = dyn_cast<PipelineOp>(user);
+    if (!chained)
+      continue;
+    OpBuilder builder(last->getContext());
+    builder.setInsertionPointAfter(last);
+    Location loc = chained.getLoc();
+    CommitOp::create(builder, loc, chained.getResult());
+    RoleOp role;
+    for (Operation *other : chained.getResult().getUsers())
+      if (isa<ConsumerReleaseOp>(other))
+        role = other->getParentOfType<RoleOp>();
+    if (!role)
+      continue;
+    builder.setInsertionPoint(role.getBody().front().getTerminator());
+    ConsumerWaitOp::create(builder, loc, TypeRange(query.getSlot().getType()), chained.getResult());
+    ConsumerReleaseOp::create(builder, loc, chained.getResult());
+  }
+}
+
 void Stream::emit() {
   Location loc = items.getLoc();
   OpBuilder builder(items);
@@ -358,7 +395,8 @@ void Stream::emit() {
   IRMapping opening;
   mapItem(opening, firstWait.getResults());
   for (Operation *op : open)
-    clone(op, opening, builder);
+    if (!isa<LocalLoadOp>(op))
+      clone(op, opening, builder);
 
   SmallVector<Value> init;
   SmallVector<Type> openedTypes, doneTypes;
@@ -402,6 +440,7 @@ void Stream::emit() {
     closing.map(value, result);
   for (Operation *op : close)
     clone(op, closing, builder);
+  emitEnd(branch);
   items.erase();
 }
 

@@ -156,9 +156,10 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Registers a thread of a consumer and of the producer asks for: what 64 k registers allow, in multiples of 8.
-static std::pair<int64_t, int64_t> getRegisters(int64_t groups) {
-  int64_t producer = groups >= 3 ? 32 : 24;
+/// Registers a thread of a consumer and of the producer asks for: what 64 k registers allow, in multiples of 8. Lanes that
+/// look up pages need more than the one thread that issues whole boxes.
+static std::pair<int64_t, int64_t> getRegisters(int64_t groups, bool pages) {
+  int64_t producer = pages ? 40 : groups >= 3 ? 32 : 24;
   int64_t share = 65536 / 128 / (groups + 1) / 8 * 8; // what a thread is launched with
   int64_t consumer = std::min<int64_t>(240, (share * (groups + 1) - producer) / groups / 8 * 8);
   return {consumer, producer};
@@ -193,7 +194,8 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     ring.pipeline = PipelineOp::create(
         builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0), Value(), 1, plan.groups);
   }
-  auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups);
+  bool pages = llvm::any_of(plan.rings, [](auto &entry) { return cast<ViewType>(entry.first.getType()).isPaged(); });
+  auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups, pages);
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {

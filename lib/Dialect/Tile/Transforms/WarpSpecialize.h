@@ -34,6 +34,8 @@ struct Plan {
 
 /// On a loop whose steps load and see whole blocks: no masked keys, no rows behind the end of a view (tile-peel-masks).
 inline constexpr llvm::StringLiteral kWholeBlocks = "tile.whole_blocks";
+/// On a loop that begins at the lower end of its masks' interval or behind it (tile-reverse-keys).
+inline constexpr llvm::StringLiteral kFromInterval = "tile.from_interval";
 /// On a loop whose bounds hold at least one step (tile-reverse-keys).
 inline constexpr llvm::StringLiteral kAtLeastOnce = "tile.at_least_once";
 

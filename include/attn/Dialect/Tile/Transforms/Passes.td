@@ -143,8 +143,9 @@ def TilePeelMasksPass : Pass<"tile-peel-masks", "::mlir::tile::KernelOp"> {
     A loop with one mask, whose interval is about the loop's induction variable
     or a value that runs against it, becomes three loops that hand on their
     values; the middle one, over the blocks inside of the interval whose loads
-    are of rows that exist, has no mask and is marked `tile.whole_blocks`. Other
-    masks stay (R6).
+    are of rows that exist, has no mask and is marked `tile.whole_blocks`; there
+    the maximum of a product's row is not guarded against rows without keys.
+    Other masks stay (R6).
   }];
   let statistics = [Statistic<"numLoops", "num-loops", "loops cut">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -164,6 +165,20 @@ def TileWarpSpecializePass : Pass<"tile-warp-specialize", "::mlir::tile::KernelO
     `q_in_registers` the query tile is read into fragments once an item.
     What is not of this form is an error that names the op.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileStoreRolePass : Pass<"tile-store-role", "::mlir::tile::KernelOp"> {
+  let summary = "whole output tiles leave through the query's stage";
+  let description = [{
+    Before: level S, items in for_each. When the consumers store a tile of the
+    query tile's type under branches on scalars, and query tiles have two
+    stages or more, a role of one warp is added: the consumers write whole
+    tiles to the stage that held the query and hand it on by a chained
+    pipeline, the role copies it to memory and frees it. Tiles with fewer rows
+    are stored as before. Other kernels stay as they are.
+  }];
+  let statistics = [Statistic<"numStores", "num-stores", "stores that got a role">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
