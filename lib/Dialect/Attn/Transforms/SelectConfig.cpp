@@ -29,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -84,6 +85,39 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
   return "";
 }
 
+/// True when `value` follows from the position of a key; `rows` when from something else that differs between logits.
+static bool dependsOnKey(Value value, bool &rows) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<KVPosOp>(op))
+    return true;
+  rows |= isa<QPosOp, RowOp>(op);
+  bool key = false;
+  for (Value operand : op->getOperands())
+    key |= dependsOnKey(operand, rows);
+  return key;
+}
+
+/// Registers that the hooks of a step keep beside its tiles, where ptxas has no other warps to hide behind (seen on the
+/// example variants): a logits hook's temporaries, the addresses of what a mask reads for each logit.
+static int64_t hookRegisters(AttentionOp op) {
+  VariantOp variant = op.lookupVariant();
+  if (!variant)
+    return 0;
+  int64_t registers = variant.getHook(HookKind::Logits) ? 16 : 0;
+  for (HookKind kind : {HookKind::Logits, HookKind::Mask})
+    if (HookOp hook = variant.getHook(kind))
+      hook.getBody().walk([&](memref::LoadOp load) {
+        bool rows = false, keys = false;
+        for (Value index : load.getIndices())
+          keys |= dependsOnKey(index, rows);
+        if (keys && rows)
+          registers = 96;
+      });
+  return registers;
+}
+
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
   int64_t dqk = op.getHeadDimQk(), dvo = op.getHeadDimVo(), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
@@ -105,6 +139,8 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   if (qInRegisters)
     words += rows * dqk / 2;
   needs.registers = (words + perGroup - 1) / perGroup + 40;
+  if (roles)
+    needs.registers += hookRegisters(op);
   return needs;
 }
 

@@ -152,24 +152,30 @@ LogicalResult Stream::findFields() {
 LogicalResult Stream::find(KernelOp kernel) {
   if (kernel.getLevel() != Level::Specialized)
     return kernel.emitOpError() << "is not of level specialized, run tile-warp-specialize first";
+  SmallVector<RoleOp> producers;
   kernel.walk([&](RoleOp role) {
     if (role.walk([](DotAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
       consumer = role;
     else if (role.walk([](LoadAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      producer = role;
+      producers.push_back(role);
   });
-  if (!consumer || !producer)
+  if (!consumer || producers.empty())
     return kernel.emitOpError() << "has no role that loads and another that multiplies";
   auto only = [](RoleOp role) {
     auto range = role.getBody().getOps<ForEachOp>();
     return llvm::hasSingleElement(range) ? *range.begin() : ForEachOp();
   };
-  loads = only(producer);
   items = only(consumer);
-  if (!loads || !items)
-    return kernel.emitOpError() << "has roles without tile.for_each: its items are a stream already";
+  if (!items)
+    return kernel.emitOpError() << "has consumers without tile.for_each: its items are a stream already";
   if (failed(findParts()) || failed(findFields()))
     return failure();
+  for (Operation *user : query.getPipeline().getUsers())
+    if (isa<ProducerAcquireOp>(user))
+      producer = user->getParentOfType<RoleOp>();
+  loads = producer ? only(producer) : ForEachOp();
+  if (!loads)
+    return query.emitOpError() << "waits for a tile that no role loads in its tile.for_each";
   addRootsOf(loops, opened);
   llvm::SetVector<Value> behind;
   addRootsOf(close, behind);

@@ -21,6 +21,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/KnownTargets.h"
 #include "llvm/Support/MathExtras.h"
+#include <string>
 
 namespace mlir::tile {
 #define GEN_PASS_DEF_TILEWARPSPECIALIZEPASS
@@ -156,13 +157,27 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Registers a thread of a consumer and of the producer asks for: what 64 k registers allow, in multiples of 8. Lanes that
+/// Registers a thread of a consumer and of a producer asks for: what 64 k registers allow, in multiples of 8. Lanes that
 /// look up pages need more than the one thread that issues whole boxes.
 static std::pair<int64_t, int64_t> getRegisters(int64_t groups, bool pages) {
-  int64_t producer = pages ? 40 : groups >= 3 ? 32 : 24;
-  int64_t share = 65536 / 128 / (groups + 1) / 8 * 8; // what a thread is launched with
-  int64_t consumer = std::min<int64_t>(240, (share * (groups + 1) - producer) / groups / 8 * 8);
-  return {consumer, producer};
+  int64_t share = std::min<int64_t>(65536 / 128 / (groups + 1) / 8 * 8, 248); // what a thread is launched with
+  int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * (groups + 1);
+  int64_t consumer = std::min<int64_t>(240, (all - least) / groups / 8 * 8);
+  return {consumer, std::min<int64_t>(all - consumer * groups, 128)};
+}
+
+/// Producers: one warp, or one for each paged view of the key loop, whose boxes take a warp a good part of a step.
+static int64_t assignProducers(Plan &plan) {
+  int64_t count = 1;
+  bool first = true;
+  for (auto &[view, ring] : plan.rings) {
+    if (!ring.looped || !cast<ViewType>(view.getType()).isPaged())
+      continue;
+    if (!first && count < 3)
+      ring.producer = count++;
+    first = false;
+  }
+  return count;
 }
 
 /// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
@@ -209,9 +224,11 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     builder.setInsertionPointToStart(block);
     return role;
   };
-  makeRole("producer", 1, 1, producerRegisters);
-  if (failed(emitProducer(plan, builder)))
-    return failure();
+  for (int64_t i = 0, n = assignProducers(plan); i < n; ++i) {
+    makeRole(i ? "producer" + std::to_string(i + 1) : "producer", 1, 1, producerRegisters);
+    if (failed(emitProducer(plan, builder, i)))
+      return failure();
+  }
   RoleOp consumer = makeRole("consumer", plan.warps, plan.groups, consumerRegisters);
   Value row0;
   if (plan.groups > 1) {

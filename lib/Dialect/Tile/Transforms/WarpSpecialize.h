@@ -19,6 +19,7 @@ struct Ring {
   SmemType type;
   bool rows = false;   // of the query side: split between the consumers
   bool looped = false; // loaded in a loop, so worth `stages`
+  int64_t producer = 0; // number of the producer that loads it
   Value pipeline;
 };
 
@@ -44,8 +45,8 @@ inline bool isShared(LoadOp load) { return isa<SmemType>(load.getResult().getTyp
 /// True for a register tile whose first dimension is that of the query rows.
 bool isRowTile(RegType type);
 
-/// The producer's program: acquires, loads and what they are computed from.
-LogicalResult emitProducer(Plan &plan, OpBuilder builder);
+/// The program of a producer: acquires, loads and what they are computed from.
+LogicalResult emitProducer(Plan &plan, OpBuilder builder, int64_t producer);
 /// The program of one consumer group whose first row is `row0`.
 LogicalResult emitConsumer(Plan &plan, OpBuilder builder, Value row0);
 

@@ -152,12 +152,12 @@ def TilePeelMasksPass : Pass<"tile-peel-masks", "::mlir::tile::KernelOp"> {
 }
 
 def TileWarpSpecializePass : Pass<"tile-warp-specialize", "::mlir::tile::KernelOp"> {
-  let summary = "a producer warp loads, groups of warps compute";
+  let summary = "producer warps load, groups of warps compute";
   let description = [{
     Before: level L with layouts and `consumers` in the config, one for_each;
     K and V are read from shared memory; rank 1 and 2 tiles only. After: level S.
     Loads of one view share a pipeline (of `stages` when in a loop, else of two
-    where they fit the target). The
+    where they fit the target); paged views of a loop have a producer each. The
     consumers have equal shares of the rows (`warps` / `consumers` warps each);
     products are asynchronous, awaited before the first use of their result,
     slots are released behind the last product that reads them. Rows of V behind
