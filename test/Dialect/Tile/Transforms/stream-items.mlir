@@ -31,8 +31,9 @@
 // RIGHT: @prefill: {{[0-9]+}} rows, largest error of o
 // STUCK: error: {{.*}}
 
+// REVERSE: tile.for_each
 // REVERSE: %[[LEAST:.*]] = arith.addi %[[LO:.*]], %{{.*}} : index
-// REVERSE: %[[END:.*]] = arith.maxsi %{{.*}}, %[[LEAST]] : index
+// REVERSE-NEXT: %[[END:.*]] = arith.maxsi %{{.*}}, %[[LEAST]] : index
 // REVERSE: scf.for %[[N:.*]] = %[[LO]] to %[[END]] step
 // REVERSE-NEXT: arith.subi %{{.*}}, %[[N]] : index
 // REVERSE: {tile.at_least_once, tile.from_interval}
