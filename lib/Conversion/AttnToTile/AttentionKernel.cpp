@@ -52,7 +52,8 @@ std::pair<Value, Value> attn::buildNormalise(KernelBuilder &kb, Value max, Value
   Value inverse = kb.map(row, {{sum, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
     Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, in[0], zero);
     Value divisor = arith::SelectOp::create(b, loc, some, in[0], one);
-    return arith::DivFOp::create(b, loc, one, divisor);
+    // Good to the last bit but one: the row is rounded behind it.
+    return arith::DivFOp::create(b, loc, one, divisor, arith::FastMathFlags::arcp | arith::FastMathFlags::afn);
   });
   Value normal = kb.mapOp<arith::MulFOp>(cast<RegType>(o.getType()), {{o, {}}, {inverse, {0}}});
   Value lse2 = kb.map(row, {{max, {}}, {sum, {}}}, [](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {

@@ -157,8 +157,8 @@ static void expectBytes(Emitter &e, Value barrier, int64_t bytes, Value predicat
 }
 
 namespace {
-/// How a paged tile falls into boxes: `rows` of one page and one panel each, panels innermost, so that neighbouring lanes
-/// read the same table entry.
+/// How a paged tile falls into boxes: `rows` of one page and one panel each, panels innermost, so that neighbouring
+/// lanes read the same table entry.
 struct PageBoxes {
   int64_t page, rows, panels, count;
   static PageBoxes get(ViewType view, const SmemShape &shape) {
@@ -264,8 +264,8 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
     Box box;
     box.map = tensor;
     box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]), pageNumber};
-    Value offset = e.add(e.smemOffset(slot),
-                         e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(boxes.rows * shape.rowBytes))));
+    Value offset = e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)),
+                                                   e.mul(piece, e.c32(boxes.rows * shape.rowBytes))));
     copyIn(e, e.smemPointer(offset, slot.base), box, barrier);
     LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
     e.enter(join);

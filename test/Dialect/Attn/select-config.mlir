@@ -84,3 +84,16 @@ func.func @small(%q: memref<?x4x32xf16>, %qo: memref<?xi32>, %k: memref<?x4x32xf
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x32xf16>) {format = #attn.format<ragged>}
   return
 }
+
+// -----
+
+// SM90: configs = [
+// SM90-NOT: consumers
+// SM90-SAME: rows = 128
+func.func @sparse(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x16x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>,
+                  %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x16x4x64xf16>, memref<?x16x4x64xf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
+    outs(%o : memref<?x4x64xf16>) {format = #attn.format<bsr, row_block = 16>}
+  return
+}

@@ -76,6 +76,8 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
     return llvm::formatv("{0} packed heads do not divide {1} rows", pack, rows);
   if (op.getFormat().getKind() == FormatKind::Ragged)
     return "";
+  if (op.getFormat().getKind() == FormatKind::Bsr)
+    return "block-sparse rows look up the position of each key, which the stream of items does not carry";
   int64_t page = op.getPageSize();
   // One box a page; the swizzle repeats every 8 rows.
   if (page % 8 != 0)
@@ -199,12 +201,14 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
   return success();
 }
 
-static int64_t choosePack(AttentionOp op, int64_t rows) { return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1; }
+static int64_t choosePack(AttentionOp op, int64_t rows) {
+  return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
+}
 
 static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
                              bool tableOfRows, int64_t consumers, bool qInRegisters, LoadPath load) {
-  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows, consumers,
-                         qInRegisters, load, ItemOrder::List);
+  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows,
+                         consumers, qInRegisters, load, ItemOrder::List);
 }
 
 SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target) {

@@ -32,11 +32,11 @@ struct Chain {
   scf::ForOp loop;
   MapOp scaled; // yields c s
   arith::MulFOp product;
-  Value factor;     // c
-  MaskOp mask;      // null: none
-  ReduceOp maximum; // carried
-  unsigned carried; // number of the loop result that it makes
-  MapOp shift;      // the maximum, or 0 where it is -inf
+  Value factor;              // c
+  MaskOp mask;               // null: none
+  ReduceOp maximum;          // carried
+  unsigned carried;          // number of the loop result that it makes
+  MapOp shift;               // the maximum, or 0 where it is -inf
   SmallVector<MapOp> powers; // exp2(a - shift)
 };
 } // namespace
@@ -61,7 +61,8 @@ static bool isPower(MapOp map) {
 static std::optional<Chain> findChain(scf::ForOp loop) {
   for (auto maximum : loop.getBody()->getOps<ReduceOp>()) {
     auto init = dyn_cast_or_null<BlockArgument>(maximum.getInit());
-    if (maximum.getKind() != ReduceKind::MaximumF || !init || init.getOwner() != loop.getBody() || init.getArgNumber() == 0)
+    if (maximum.getKind() != ReduceKind::MaximumF || !init || init.getOwner() != loop.getBody() ||
+        init.getArgNumber() == 0)
       continue;
     Chain chain;
     chain.loop = loop;
@@ -132,10 +133,10 @@ static void fold(Chain &chain) {
   Location loc = chain.product.getLoc();
   OpBuilder builder(chain.loop);
   Value factor = arith::ConstantOp::create(builder, loc, cast<TypedAttr>([&] {
-                   Attribute value;
-                   matchPattern(chain.factor, m_Constant(&value));
-                   return value;
-                 }()));
+                                             Attribute value;
+                                             matchPattern(chain.factor, m_Constant(&value));
+                                             return value;
+                                           }()));
   Value unscaled = chain.product.getLhs() == chain.factor ? chain.product.getRhs() : chain.product.getLhs();
   chain.product.getResult().replaceAllUsesWith(unscaled);
   chain.product.erase();

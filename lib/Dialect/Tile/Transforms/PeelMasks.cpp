@@ -93,7 +93,8 @@ static std::optional<Affine> getAffine(scf::ForOp loop, Value value) {
 }
 
 /// Bounds of the steps of `loop` that `mask` does not touch and whose loads are of rows that exist: [first, end), whole
-/// steps from the lower bound; end is null when it is the loop's. Nothing when a row is not plain arithmetic on the induction variable.
+/// steps from the lower bound; end is null when it is the loop's. Nothing when a row is not plain arithmetic on the
+/// induction variable.
 static std::optional<std::pair<Value, Value>> getInterval(OpBuilder &builder, scf::ForOp loop, MaskOp mask) {
   Scalars s{builder, mask.getLoc()};
   Value lo = loop.getLowerBound(), hi = s.max(loop.getUpperBound(), lo), step = loop.getStep();
@@ -161,8 +162,8 @@ static scf::ForOp cloneLoop(OpBuilder &builder, scf::ForOp loop, MaskOp mask, Va
                             });
 }
 
-/// Every row of a step without a mask sees keys, so its maximum over a product is no empty row's: the guard goes. (What a
-/// logits hook makes of a product may be -inf everywhere; there it stays.)
+/// Every row of a step without a mask sees keys, so its maximum over a product is no empty row's: the guard goes. (What
+/// a logits hook makes of a product may be -inf everywhere; there it stays.)
 static void dropGuards(scf::ForOp loop) {
   for (auto map : llvm::make_early_inc_range(loop.getBody()->getOps<MapOp>())) {
     if (!isZeroIfEmpty(map))

@@ -70,7 +70,8 @@ bool Output::findStore() {
   items.walk([&](StoreOp op) {
     auto type = dyn_cast<RegType>(op.getValue().getType());
     auto made = op.getView().getDefiningOp<ViewOp>();
-    if (!type || type.getRank() != 2 || !made || made.getPages() || !made.getRows() || op.getView().getType().isPacked())
+    if (!type || type.getRank() != 2 || !made || made.getPages() || !made.getRows() ||
+        op.getView().getType().isPacked())
       return;
     SmallVector<int64_t> rows(slot.getShape());
     rows[0] /= consumer.getGroups();
@@ -133,9 +134,8 @@ void Output::emitRole(Value chained, int64_t rows) {
   mapping.map(items.getBody().getArguments(), each.getBody().getArguments());
   auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(query.getSlot().getType()), chained);
   Value extent = arith::ConstantIndexOp::create(builder, loc, rows);
-  Value condition =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
-                            cloneScalar(view.getRows(), items, mapping, builder), extent);
+  Value condition = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge,
+                                          cloneScalar(view.getRows(), items, mapping, builder), extent);
   for (Operation *op = store; op->getParentOp() != items; op = op->getParentOp()) {
     auto branch = cast<scf::IfOp>(op->getParentOp());
     Value taken = cloneScalar(branch.getCondition(), items, mapping, builder);
@@ -165,8 +165,8 @@ void Output::emit() {
   int64_t rows = slot.getShape()[0], groups = consumer.getGroups();
   OpBuilder builder(consumer->getContext());
   builder.setInsertionPointAfter(pipeline.getDefiningOp());
-  Value chained = PipelineOp::create(builder, query.getLoc(), PipelineType::get(builder.getContext(), type.getStages(), slot, 0),
-                                     pipeline, groups, 1);
+  Value chained = PipelineOp::create(
+      builder, query.getLoc(), PipelineType::get(builder.getContext(), type.getStages(), slot, 0), pipeline, groups, 1);
   emitRole(chained, rows);
 
   // The store: through shared memory when all rows of the tile exist.

@@ -41,7 +41,7 @@ struct Stream {
   PipelineOp pipeline;    // of `query`
   // `open` without `query`; `loops` up to the last loop over keys and the releases behind it; `close` the rest.
   SmallVector<Operation *> open, loops, close;
-  DotAsyncOp first, last; // the products of `open` and `close`
+  DotAsyncOp first, last;       // the products of `open` and `close`
   SmallVector<unsigned> fields; // that the consumers use, as argument numbers
   unsigned rows = 0;            // position of `rows` in `fields`
   // What `loops` and `close` need of an item when it was opened, and what `close` needs of both.
@@ -111,7 +111,8 @@ LogicalResult Stream::findParts() {
       if (waits > 1)
         continue;
       if (query)
-        return wait.emitOpError() << "waits for a second tile that is loaded once an item, expected the query tile only";
+        return wait.emitOpError()
+               << "waits for a second tile that is loaded once an item, expected the query tile only";
       query = wait;
     }
   if (!query)

@@ -157,8 +157,8 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Registers a thread of a consumer and of a producer asks for: what 64 k registers allow, in multiples of 8. Lanes that
-/// look up pages need more than the one thread that issues whole boxes.
+/// Registers a thread of a consumer and of a producer asks for: what 64 k registers allow, in multiples of 8. Lanes
+/// that look up pages need more than the one thread that issues whole boxes.
 static std::pair<int64_t, int64_t> getRegisters(int64_t groups, bool pages) {
   int64_t share = std::min<int64_t>(65536 / 128 / (groups + 1) / 8 * 8, 248); // what a thread is launched with
   int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * (groups + 1);

@@ -17,8 +17,8 @@ namespace mlir::tile::specialize {
 /// The loads of one view go through one pipeline, in program order.
 struct Ring {
   SmemType type;
-  bool rows = false;   // of the query side: split between the consumers
-  bool looped = false; // loaded in a loop, so worth `stages`
+  bool rows = false;    // of the query side: split between the consumers
+  bool looped = false;  // loaded in a loop, so worth `stages`
   int64_t producer = 0; // number of the producer that loads it
   Value pipeline;
 };

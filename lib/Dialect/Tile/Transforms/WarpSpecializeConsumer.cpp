@@ -111,8 +111,8 @@ static Value getRows(OpBuilder &builder, Location loc, Value slot, int64_t group
   return SubviewOp::create(builder, loc, part, slot, ValueRange(row0), offsets);
 }
 
-/// Q as fragments of the A operand, for the products of loops: the one in front of them reads Q once anyway, and fragments
-/// that are not there yet leave their registers to it.
+/// Q as fragments of the A operand, for the products of loops: the one in front of them reads Q once anyway, and
+/// fragments that are not there yet leave their registers to it.
 static void loadFragments(OpBuilder &builder, Location loc, Value rows) {
   SmallVector<DotOp> dots;
   for (OpOperand &use : rows.getUses())
