@@ -339,4 +339,5 @@ def main():
         json.dump(rows, open(a.json, "w"))
 
 
-main()
+if __name__ == "__main__":
+    main()

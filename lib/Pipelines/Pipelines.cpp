@@ -9,8 +9,10 @@
 #include "attn/Conversion/AttnToHost/AttnToHost.h"
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToGPU/TileToGPU.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/Host.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -28,15 +30,69 @@ void buildFrontPipeline(OpPassManager &pm) {
   pm.addPass(mlir::attn::createAttnToTilePass());
 }
 
-static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
-  OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
-  kernel.addPass(mlir::createCanonicalizerPass());
-  kernel.addPass(mlir::createCSEPass());
+/// Warps that load for themselves: cp.async and mma.sync.
+static void buildGatherPasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass());
   kernel.addPass(mlir::tile::createTileDeferSumsPass());
   kernel.addPass(mlir::tile::createTileMultibufferPass());
   kernel.addPass(mlir::tile::createTilePeelMasksPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
+}
+
+/// A producer and groups of consumers: tensor copies and warpgroup products.
+static void buildRolePasses(OpPassManager &kernel) {
+  kernel.addPass(mlir::tile::createTileFoldScalePass());
+  kernel.addPass(mlir::tile::createTileAssignLayoutsPass({/*forbidLoopConversions=*/true}));
+  kernel.addPass(mlir::tile::createTileDeferSumsPass());
+  kernel.addPass(mlir::tile::createTileReverseKeysPass());
+  kernel.addPass(mlir::tile::createTileSkewDotsPass());
+  kernel.addPass(mlir::tile::createTilePeelMasksPass());
+  kernel.addPass(mlir::createCanonicalizerPass());
+  kernel.addPass(mlir::createCSEPass());
+  kernel.addPass(mlir::tile::createTileWarpSpecializePass());
+  kernel.addPass(mlir::tile::createTileStoreRolePass());
+  kernel.addPass(mlir::tile::createTileStreamItemsPass());
+  kernel.addPass(mlir::createCanonicalizerPass());
+  kernel.addPass(mlir::createCSEPass());
+  kernel.addPass(mlir::tile::createTileAllocateSharedPass());
+}
+
+namespace {
+/// Runs the passes that the kernel's config asks for: those of roles when it has consumers.
+struct ScheduleKernelPass : PassWrapper<ScheduleKernelPass, OperationPass<mlir::tile::KernelOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleKernelPass)
+  StringRef getArgument() const override { return "attn-schedule-kernel"; }
+  StringRef getDescription() const override { return "level L to P, or to S when the config has consumers"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<mlir::arith::ArithDialect, mlir::scf::SCFDialect, mlir::tile::TileDialect>();
+  }
+  void runOnOperation() override {
+    mlir::tile::KernelOp kernel = getOperation();
+    auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
+    if (!config) {
+      kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+      return signalPassFailure();
+    }
+    if (config.getConsumers() == 0 && config.getLoad() == mlir::attn::LoadPath::Tma) {
+      kernel.emitOpError() << "asks for tensor copies without consumers, expected consumers > 0 or load = gather";
+      return signalPassFailure();
+    }
+    OpPassManager passes(mlir::tile::KernelOp::getOperationName());
+    if (config.getConsumers() > 0)
+      buildRolePasses(passes);
+    else
+      buildGatherPasses(passes);
+    if (failed(runPipeline(passes, kernel)))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
+  OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
+  kernel.addPass(mlir::createCanonicalizerPass());
+  kernel.addPass(mlir::createCSEPass());
+  kernel.addPass(std::make_unique<ScheduleKernelPass>());
   pm.addPass(mlir::tile::createConvertTileToGPUPass({chip.str()}));
 }
 
@@ -103,6 +159,7 @@ struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
 } // namespace
 
 void registerPipelines() {
+  PassRegistration<ScheduleKernelPass>();
   PassPipelineRegistration<>("attn-front-pipeline", "attn.attention to level-L tile kernels for the op's target",
                              [](OpPassManager &pm) { buildFrontPipeline(pm); });
   PassPipelineRegistration<GpuPipelineOptions>(

@@ -53,7 +53,8 @@ std::pair<Value, Value> mlir::attn::buildNormalise(KernelBuilder &kb, Value max,
   Value inverse = kb.map(row, {{sum, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
     Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, in[0], zero);
     Value divisor = arith::SelectOp::create(b, loc, some, in[0], one);
-    return arith::DivFOp::create(b, loc, one, divisor);
+    // Good to the last bit but one: the row is rounded behind it.
+    return arith::DivFOp::create(b, loc, one, divisor, arith::FastMathFlags::arcp | arith::FastMathFlags::afn);
   });
   Value normal = kb.mapOp<arith::MulFOp>(cast<RegType>(o.getType()), {{o, {}}, {inverse, {0}}});
   Value lse2 = kb.map(row, {{max, {}}, {sum, {}}}, [](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
@@ -232,8 +233,11 @@ FailureOr<Value> AttentionKernel::buildQuery() {
   auto type = tile::ViewType::get({ShapedType::kDynamic, spec.dqk}, spec.qType, 0, pack > 1 ? pack : 0);
   Value view = tile::ViewOp::create(b, loc, type, kb.arg("q"), ValueRange{kb.item.token0, kb.item.head}, kb.item.rows,
                                     Value(), Value());
-  // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites.
-  bool registers = spec.gpu ? keepsQInRegisters(spec.op, spec.config) : m <= 16 || spec.config.getQInRegisters();
+  // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites. Consumers take theirs
+  // from there.
+  bool registers = spec.config.getConsumers() > 0 ? false
+                   : spec.gpu                     ? keepsQInRegisters(spec.op, spec.config)
+                                                  : m <= 16 || spec.config.getQInRegisters();
   auto reg = KernelBuilder::reg({m, spec.dqkTile}, spec.qType);
   Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqkTile}, spec.qType));
   Value q = tile::LoadOp::create(b, loc, loaded, view, kb.index(0));

@@ -198,6 +198,9 @@ public:
   /// (stage, parity) of the k-th use of a ring.
   std::pair<Value, Value> ringStage(Index k, int64_t stages);
 
+  /// Pages of the boxes of paged loads whose lookups are written already.
+  DenseMap<Operation *, Regs> pageNumbers;
+
   /// First item and end of this role's list.
   DenseMap<Value, std::pair<Value, Value>> itemBounds;
   /// Values made once at the role's entry, by whoever wants them there.
@@ -275,6 +278,9 @@ std::pair<Value, Value> unpack16(Emitter &e, Value packed, Type element);
 
 /// Full barrier of the stage that the role acquired last.
 Value fullBarrierOfAcquired(Emitter &e, Value pipeline);
+
+/// Writes the page lookups of a paged load; its view and row are known.
+void lookUpPages(Emitter &e, LoadAsyncOp op);
 
 void populateControlFlow(Emitter &e);
 void populateScalar(Emitter &e);

@@ -151,6 +151,11 @@ static LogicalResult emitAcquire(Emitter &e, ProducerAcquireOp op) {
   Pipeline &p = e.pipeline(op.getPipeline());
   if (p.chain)
     return op.emitOpError() << "is of a chained pipeline, whose stages come from waiting for the one it is chained to";
+  // Page lookups of the load that fills the stage are under way while it waits.
+  for (Operation *user : op.getSlot().getUsers())
+    if (auto load = dyn_cast<LoadAsyncOp>(user); load && load.getView().getType().isPaged() &&
+                                                 e.views.contains(load.getView()) && e.indices.contains(load.getRow()))
+      lookUpPages(e, load);
   Index &k = e.counter(op.getPipeline(), Counter::Acquire);
   auto [stage, parity] = e.ringStage(k, p.type.getStages());
   waitBarrier(e, barrierAt(e, p.empty, stage), e.bitXor(parity, e.c32(1)));

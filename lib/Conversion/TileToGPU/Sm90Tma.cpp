@@ -156,6 +156,70 @@ static void expectBytes(Emitter &e, Value barrier, int64_t bytes, Value predicat
                                          Value());
 }
 
+namespace {
+/// How a paged tile falls into boxes: `rows` of one page and one panel each, panels innermost, so that neighbouring
+/// lanes read the same table entry.
+struct PageBoxes {
+  int64_t page, rows, panels, count;
+  static PageBoxes get(ViewType view, const SmemShape &shape) {
+    int64_t page = view.getPage(), rows = std::min(page, shape.rows), panels = shape.columns / shape.panelColumns;
+    return {page, rows, panels, shape.rows / rows * panels};
+  }
+  /// Panel and group of rows of box `number`.
+  std::pair<Value, Value> split(Emitter &e, Value number) const {
+    if (panels == 1)
+      return {e.c32(0), number};
+    return {LLVM::URemOp::create(e.b, e.loc, number, e.c32(panels)),
+            LLVM::UDivOp::create(e.b, e.loc, number, e.c32(panels))};
+  }
+};
+} // namespace
+
+/// Pages of the boxes of a load, one register for every 32 boxes: the lane's own. Boxes past the end read outside the
+/// tensor, that is zeros, and never outside the table.
+void tile::lookUpPages(Emitter &e, LoadAsyncOp op) {
+  if (e.pageNumbers.contains(op))
+    return;
+  const View view = e.views.find(op.getView())->second;
+  FailureOr<SmemShape> shape = SmemShape::get(op.getSlot().getType(), [&]() { return op->emitOpError(); });
+  if (failed(shape))
+    return;
+  ViewType type = op.getView().getType();
+  PageBoxes boxes = PageBoxes::get(type, *shape);
+  Index row = e.index(op.getRow());
+  Type entry = cast<MemRefType>(view.pages.getType()).getElementType();
+  Regs pages;
+  for (int64_t first = 0; first < boxes.count; first += 32) {
+    Value number = e.add(e.group.lane, e.c32(first));
+    Value piece = boxes.split(e, number).second;
+    Index at = e.addIndex(row, {e.mul(piece, e.c32(boxes.rows)), 0});
+    Value position = e.narrow(at);
+    Value slot = LLVM::UDivOp::create(e.b, e.loc, position, e.c32(boxes.page));
+    Value exists = rowExists(e, view, at);
+    if (boxes.count - first < 32) {
+      Value mine = e.compare(LLVM::ICmpPredicate::ult, number, e.c32(boxes.count));
+      exists = exists ? e.bitAnd(exists, mine) : mine;
+    }
+    Block *look = e.newBlock(), *join = e.newBlock({e.i32});
+    if (exists)
+      LLVM::CondBrOp::create(e.b, e.loc, exists, look, ValueRange(), join, ValueRange(e.c32(-1)));
+    else
+      LLVM::BrOp::create(e.b, e.loc, ValueRange(), look);
+    e.enter(look);
+    Value where = LLVM::GEPOp::create(e.b, e.loc, e.global, entry, e.pointer(view.pages),
+                                      ArrayRef<LLVM::GEPArg>{e.widen(e.addIndex(view.first, {slot, 0}))});
+    auto load = LLVM::LoadOp::create(e.b, e.loc, entry, where, entry.getIntOrFloatBitWidth() / 8);
+    load.setInvariant(true);
+    Value found = load;
+    if (entry.isInteger(64))
+      found = LLVM::TruncOp::create(e.b, e.loc, e.i32, found);
+    LLVM::BrOp::create(e.b, e.loc, ValueRange(found), join);
+    e.enter(join);
+    pages.push_back(join->getArgument(0));
+  }
+  e.pageNumbers[op] = pages;
+}
+
 static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, const Smem &slot, const SmemShape &shape,
                                int64_t swizzle) {
   View v = view;
@@ -167,62 +231,41 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
   if (page < shape.rows ? shape.rows % page : page % shape.rows)
     return op.emitOpError() << "copies " << shape.rows << " rows in pages of " << page
                             << ", expected one to divide the other";
-  int64_t rows = std::min(page, shape.rows);
-  if (rows * shape.rowBytes % (swizzle ? 8 * swizzle : 128) && shape.rows != rows && shape.chunkMask)
+  PageBoxes boxes = PageBoxes::get(op.getView().getType(), shape);
+  if (boxes.rows * shape.rowBytes % (swizzle ? 8 * swizzle : 128) && shape.rows != boxes.rows && shape.chunkMask)
     return op.emitOpError() << "copies pages of " << page
                             << " rows into a stage whose swizzle repeats every 8 rows; gather instead";
-  int64_t panels = shape.columns / shape.panelColumns, boxes = shape.rows / rows * panels;
   MapBuilder map(e, view.source);
   map.fixed(shape.columns, std::nullopt);
   map.dimension(1);
   map.dimension(2);
   map.dimension(0);
-  Value tensor = map.finish({shape.panelColumns, rows, 1, 1}, swizzle);
+  Value tensor = map.finish({shape.panelColumns, boxes.rows, 1, 1}, swizzle);
+  lookUpPages(e, op);
   Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
   expectBytes(e, barrier, slot.type.getBytes(), e.group.laneIsZero);
   NVVM::SyncWarpOp::create(e.b, e.loc, e.c32(-1));
   Index row = e.index(op.getRow());
-  Type entry = cast<MemRefType>(view.pages.getType()).getElementType();
-  for (int64_t first = 0; first < boxes; first += 32) {
-    // Box `lane + first`: panels are innermost, so that neighbours read the same table entry.
+  for (auto [i, pageNumber] : llvm::enumerate(e.pageNumbers[op])) {
+    int64_t first = 32 * i;
     Value number = e.add(e.group.lane, e.c32(first));
     Block *mine = e.newBlock(), *join = e.newBlock();
-    if (boxes - first < 32)
-      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, number, e.c32(boxes)), mine, ValueRange(),
-                             join, ValueRange());
+    if (boxes.count - first < 32)
+      LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, number, e.c32(boxes.count)), mine,
+                             ValueRange(), join, ValueRange());
     else
       LLVM::BrOp::create(e.b, e.loc, ValueRange(), mine);
     e.enter(mine);
-    Value panel = panels == 1 ? e.c32(0) : Value(LLVM::URemOp::create(e.b, e.loc, number, e.c32(panels)));
-    Value piece = panels == 1 ? number : Value(LLVM::UDivOp::create(e.b, e.loc, number, e.c32(panels)));
-    Index at = e.addIndex(row, {e.mul(piece, e.c32(rows)), 0});
-    Value position = e.narrow(at);
-    Value pageNumber = LLVM::UDivOp::create(e.b, e.loc, position, e.c32(page));
-    Value inside = LLVM::URemOp::create(e.b, e.loc, position, e.c32(page));
-    // Boxes past the end read outside the tensor, that is zeros, and never outside the table.
-    Value none = e.c32(-1), number32 = none;
-    Value exists = rowExists(e, view, at);
-    Block *look = e.newBlock(), *copy = e.newBlock({e.i32});
-    if (exists)
-      LLVM::CondBrOp::create(e.b, e.loc, exists, look, ValueRange(), copy, ValueRange(number32));
-    else
-      LLVM::BrOp::create(e.b, e.loc, ValueRange(), look);
-    e.enter(look);
-    Value where = LLVM::GEPOp::create(e.b, e.loc, e.global, entry, e.pointer(view.pages),
-                                      ArrayRef<LLVM::GEPArg>{e.widen(e.addIndex(view.first, {pageNumber, 0}))});
-    auto load = LLVM::LoadOp::create(e.b, e.loc, entry, where, entry.getIntOrFloatBitWidth() / 8);
-    load.setInvariant(true);
-    Value found = load;
-    if (entry.isInteger(64))
-      found = LLVM::TruncOp::create(e.b, e.loc, e.i32, found);
-    LLVM::BrOp::create(e.b, e.loc, ValueRange(found), copy);
-    e.enter(copy);
+    auto [panel, piece] = boxes.split(e, number);
+    Value inside = e.c32(0);
+    if (boxes.rows < page) // a tile is part of one page
+      inside = LLVM::URemOp::create(e.b, e.loc, e.narrow(e.addIndex(row, {e.mul(piece, e.c32(boxes.rows)), 0})),
+                                    e.c32(page));
     Box box;
     box.map = tensor;
-    box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]),
-                       copy->getArgument(0)};
-    Value offset = e.add(e.smemOffset(slot),
-                         e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(rows * shape.rowBytes))));
+    box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]), pageNumber};
+    Value offset = e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)),
+                                                   e.mul(piece, e.c32(boxes.rows * shape.rowBytes))));
     copyIn(e, e.smemPointer(offset, slot.base), box, barrier);
     LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
     e.enter(join);

@@ -51,7 +51,7 @@ func.func @warps(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf
 // -----
 
 func.func @wgmma(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  // expected-error @below {{sm_80 has no warpgroup products; use consumers = 0}}
+  // expected-error @below {{sm_80 has no warpgroup products; use consumers = 0 and load = gather}}
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
     {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 64, keys = 64, consumers = 1>]}
@@ -84,5 +84,140 @@ func.func @large(%q: memref<?x1x512xf16>, %qo: memref<?xi32>, %k: memref<?x1x512
   // expected-error @below {{no tile class fits head dims 512 and 512 on sm_80; write 'configs' by hand to see by how much}}
   attn.attention q(%q, %qo : memref<?x1x512xf16>, memref<?xi32>) kv(%k, %k : memref<?x1x512xf16>, memref<?x1x512xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x1x512xf16>) {format = #attn.format<ragged>, target = #attn.target<"sm_80">}
+  return
+}
+
+// -----
+
+func.func @few(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{16 rows are not whole warpgroups of 64; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 16, keys = 64, warps = 1, consumers = 1, load = tma>]}
+  return
+}
+
+// -----
+
+attn.variant @key_() {
+  attn.hook key (%x: vector<64xf32>, %at: !attn.coord) {
+    attn.yield %x : vector<64xf32>
+  }
+}
+func.func @keyhook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{its key hook computes in registers what warpgroup products read from shared memory; use consumers = 0 and load = gather}}
+  attn.attention @key_() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+attn.variant @value_() {
+  attn.hook value (%x: vector<64xf32>, %at: !attn.coord) {
+    attn.yield %x : vector<64xf32>
+  }
+}
+func.func @valuehook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{its value hook computes in registers what warpgroup products read from shared memory; use consumers = 0 and load = gather}}
+  attn.attention @value_() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+attn.variant @query_() {
+  attn.hook query (%x: vector<64xf32>, %at: !attn.coord) {
+    attn.yield %x : vector<64xf32>
+  }
+}
+func.func @queryhook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{its query hook computes in registers what warpgroup products read from shared memory; use consumers = 0 and load = gather}}
+  attn.attention @query_() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @dim(%q: memref<?x4x96xf16>, %qo: memref<?xi32>, %k: memref<?x4x96xf16>, %ind: memref<?xi32>, %o: memref<?x4x96xf16>) {
+  // expected-error @below {{head dim 96 is not a multiple of 64 up to 256; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x96xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x96xf16>, memref<?x4x96xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x96xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @bytes(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf8E4M3FN>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{8-bit K and V are converted in registers, and warpgroup products read them from shared memory; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf8E4M3FN>, memref<?x4x64xf8E4M3FN>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @odd(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x5x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{pages of 5 keys are not whole groups of 8 rows; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x5x4x64xf16>, memref<?x5x4x64xf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<paged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @apart(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x24x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{pages of 24 keys and tiles of 128 do not divide one another; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x24x4x64xf16>, memref<?x24x4x64xf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<paged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @path(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{consumers read what tensor copies load; use load = tma}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2>]}
+  return
+}
+
+// -----
+
+func.func @split(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{consumers do not split keys into groups; use groups = 1 or consumers = 0}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 16, groups = 2, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @shares(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{2 consumers of 4 warps and 128 rows in 64s, got 4 warps; use 2 consumers and 8 warps}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 64, warps = 4, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @alone(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{tensor copies are issued for consumers; use consumers > 0 or load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 64, keys = 64, load = tma>]}
   return
 }

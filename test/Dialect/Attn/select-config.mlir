@@ -7,7 +7,7 @@
 // HOST-SAME: target = #attn.target<"host">
 // SM80: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 32, stages = 3>]
 // SM86: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 64>]
-// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
+// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = tma>]
 func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x128xbf16>, %v: memref<?x16x8x128xbf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x32x128xbf16>) {
   attn.attention q(%q, %qo : memref<?x32x128xbf16>, memref<?xi32>)
@@ -41,5 +41,59 @@ func.func @mqa(%q: memref<?x32x64xf16>, %qo: memref<?xi32>, %k: memref<?x1x64xf1
                %ind: memref<?xi32>, %o: memref<?x32x64xf16>) {
   attn.attention q(%q, %qo : memref<?x32x64xf16>, memref<?xi32>) kv(%k, %v : memref<?x1x64xf16>, memref<?x1x64xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x32x64xf16>) {format = #attn.format<ragged>}
+  return
+}
+
+// -----
+
+// Head dim 256 in pages of 16: consumers with Q in shared memory and 64 keys.
+// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, {{.*}}consumers = 1, load = tma>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2, load = tma>]
+func.func @deep(%q: memref<?x8x256xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x256xbf16>, %v: memref<?x16x8x256xbf16>,
+               %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x8x256xbf16>) {
+  attn.attention q(%q, %qo : memref<?x8x256xbf16>, memref<?xi32>)
+    kv(%k, %v : memref<?x16x8x256xbf16>, memref<?x16x8x256xbf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
+    outs(%o : memref<?x8x256xbf16>) {format = #attn.format<paged>}
+  return
+}
+
+// -----
+
+// What no consumer can take: a hook on K, small head dims.
+attn.variant @turned() {
+  attn.hook key (%x: vector<64xf32>, %at: !attn.coord) {
+    attn.yield %x : vector<64xf32>
+  }
+}
+// SM90: configs = [
+// SM90-NOT: consumers
+// SM90-SAME: rows = 128
+func.func @hook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  attn.attention @turned() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>}
+  return
+}
+
+// -----
+
+// SM90: configs = [
+// SM90-NOT: consumers
+// SM90-SAME: rows = 128
+func.func @small(%q: memref<?x4x32xf16>, %qo: memref<?xi32>, %k: memref<?x4x32xf16>, %ind: memref<?xi32>, %o: memref<?x4x32xf16>) {
+  attn.attention q(%q, %qo : memref<?x4x32xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x32xf16>, memref<?x4x32xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x32xf16>) {format = #attn.format<ragged>}
+  return
+}
+
+// -----
+
+// SM90: configs = [
+// SM90-NOT: consumers
+// SM90-SAME: rows = 128
+func.func @sparse(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x16x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>,
+                  %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x16x4x64xf16>, memref<?x16x4x64xf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
+    outs(%o : memref<?x4x64xf16>) {format = #attn.format<bsr, row_block = 16>}
   return
 }

@@ -21,21 +21,27 @@
 // * 16 rows: one warp a group of keys, four groups (a warp's 16 x D accumulator
 //   is D / 2 registers), two stages of 128 keys; three where only fewer keys fit.
 // * Packing: the GQA group where it fits into the rows (16 and 64), 1 for 128.
-// * Tensor copies need 16-bit K and V, and pages that divide the tile's keys.
+// * Consumers (warpgroup products behind tensor copies, with a producer warp) are
+//   taken for the classes of 64 and 128 rows wherever `whyNoConsumers` is silent;
+//   Q in fragments, where there are registers for it, spares its reads (1 %).
 // On the host: 16 rows x 64 keys, one thread, whose tiles stay in the L1 and L2
 // caches.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 using ::attn::TargetInfo;
 
-/// Registers of a thread (PTX ISA: 255 is the most that an instruction can name).
-static constexpr int64_t kRegisters = 255;
+/// Registers of a thread (PTX ISA: 255 is the most that an instruction can name); of a consumer beside a producer warp.
+static constexpr int64_t kRegisters = 255, kConsumerRegisters = 240;
+
+static int64_t registersOf(ConfigAttr config) { return config.getConsumers() > 0 ? kConsumerRegisters : kRegisters; }
 
 static int64_t bytesOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType().getIntOrFloatBitWidth() / 8;
@@ -54,6 +60,74 @@ static bool isHooked(AttentionOp op) { return hasHook(op, HookKind::Key) || hasH
 
 /// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
 static bool transformsHeads(AttentionOp op) { return isEightBit(op) || isHooked(op); }
+
+std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
+                                       const TargetInfo &target) {
+  if (!target.wgmma)
+    return target.chip.str() + " has no warpgroup products";
+  if (!target.tma)
+    return target.chip.str() + " has no tensor copies";
+  if (rows % 64 != 0)
+    return llvm::formatv("{0} rows are not whole warpgroups of 64", rows);
+  if (rows > 256)
+    return llvm::formatv("{0} rows do not fit into one tensor copy of 256", rows);
+  if (isEightBit(op))
+    return "8-bit K and V are converted in registers, and warpgroup products read them from shared memory";
+  // What a hook computes would have to go back to shared memory, by a role that the passes do not make.
+  for (HookKind kind : {HookKind::Key, HookKind::Value, HookKind::Query})
+    if (hasHook(op, kind))
+      return llvm::formatv("its {0} hook computes in registers what warpgroup products read from shared memory",
+                           stringifyHookKind(kind));
+  for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()})
+    if (dim % 64 != 0 || dim > 256)
+      return llvm::formatv("head dim {0} is not a multiple of 64 up to 256", dim);
+  if (pack > 1 && rows % pack != 0)
+    return llvm::formatv("{0} packed heads do not divide {1} rows", pack, rows);
+  if (op.getFormat().getKind() == FormatKind::Ragged)
+    return "";
+  if (op.getFormat().getKind() == FormatKind::Bsr)
+    return "block-sparse rows look up the position of each key, which the stream of items does not carry";
+  int64_t page = op.getPageSize();
+  // One box a page; the swizzle repeats every 8 rows.
+  if (page % 8 != 0)
+    return llvm::formatv("pages of {0} keys are not whole groups of 8 rows", page);
+  if (keys % page != 0 && page % keys != 0)
+    return llvm::formatv("pages of {0} keys and tiles of {1} do not divide one another", page, keys);
+  return "";
+}
+
+/// True when `value` follows from the position of a key; `rows` when from something else that differs between logits.
+static bool dependsOnKey(Value value, bool &rows) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return false;
+  if (isa<KVPosOp>(op))
+    return true;
+  rows |= isa<QPosOp, RowOp>(op);
+  bool key = false;
+  for (Value operand : op->getOperands())
+    key |= dependsOnKey(operand, rows);
+  return key;
+}
+
+/// Registers that the hooks of a step keep beside its tiles, where ptxas has no other warps to hide behind (seen on the
+/// example variants): a logits hook's temporaries, the addresses of what a mask reads for each logit.
+static int64_t hookRegisters(AttentionOp op) {
+  VariantOp variant = op.lookupVariant();
+  if (!variant)
+    return 0;
+  int64_t registers = variant.getHook(HookKind::Logits) ? 16 : 0;
+  for (HookKind kind : {HookKind::Logits, HookKind::Mask})
+    if (HookOp hook = variant.getHook(kind))
+      hook.getBody().walk([&](memref::LoadOp load) {
+        bool rows = false, keys = false;
+        for (Value index : load.getIndices())
+          keys |= dependsOnKey(index, rows);
+        if (keys && rows)
+          registers = 96;
+      });
+  return registers;
+}
 
 static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
@@ -76,35 +150,33 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   int64_t dqk = llvm::alignTo(op.getHeadDimQk(), unit), dvo = llvm::alignTo(op.getHeadDimVo(), unit);
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
-  bool qInRegisters = keepsQInRegisters(op, config);
-  if (!qInRegisters)
+  bool roles = config.getConsumers() > 0;
+  bool qInRegisters = roles ? config.getQInRegisters() : keepsQInRegisters(op, config);
+  if (!qInRegisters || roles)
     needs.sharedMemory += rows * dqk * q;
   needs.sharedMemory += config.getStages() * keys * (dqk + dvo) * kv;
-  // Warpgroup products take B from shared memory only, so what a hook or a conversion made goes back there.
-  if (target.wgmma && config.getConsumers() > 0) {
-    if (isEightBit(op) || hasHook(op, HookKind::Key))
-      needs.sharedMemory += keys * dqk * q;
-    if (isEightBit(op) || hasHook(op, HookKind::Value))
-      needs.sharedMemory += keys * dvo * q;
-  }
   // Without warpgroups what is computed from K and V stays in the registers of each warp; 8-bit floats are widened in
   // shared memory on the way.
-  bool inRegisters = config.getConsumers() == 0 && transformsHeads(op);
+  bool inRegisters = !roles && transformsHeads(op);
   if (inRegisters && isEightBit(op))
     needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
   needs.sharedMemory += 1024; // barriers, alignment of stages
-  // Registers: output and scores in fp32, a part of the weights in 16 bits (scores die as they are made), Q where it is
-  // there, two 16-wide operands, addresses.
+  // Registers: output and scores in fp32, a part of the weights in 16 bits (scores die as they are made; with consumers
+  // the weights of the block before are read meanwhile), Q where it is there, two 16-wide operands, addresses.
   int64_t threads = 32 * config.getWarps();
   int64_t scores = rows * keys / groups; // of a group
   int64_t perGroup = groups > 1 ? threads / groups : threads;
-  int64_t words = rows * dvo + scores + scores / 4;
+  int64_t words = rows * dvo + scores + (roles ? scores / 2 : scores / 4);
   if (qInRegisters)
     words += rows * dqk / 2;
   needs.registers = (words + perGroup - 1) / perGroup + 40;
+  if (roles) {
+    needs.registers += hookRegisters(op);
+    return needs;
+  }
   if (inRegisters) {
     int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
     needs.registers += fragments;
@@ -151,57 +223,75 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
   int64_t warpsOfGroup = config.getWarps() / groups;
   if (rows % (16 * warpsOfGroup) != 0)
     return error() << warpsOfGroup << " warps of 16 rows do not divide " << rows << " rows";
-  if (config.getConsumers() > 0 && !target->wgmma)
-    return error() << target->chip << " has no warpgroup products; use consumers = 0";
+  int64_t consumers = config.getConsumers();
   if (config.getLoad() == LoadPath::Tma && !target->tma)
     return error() << target->chip << " has no tensor copies; use load = gather";
+  if (consumers > 0) {
+    std::string why = whyNoConsumers(op, rows, keys, pack, *target);
+    if (!why.empty())
+      return error() << why << "; use consumers = 0 and load = gather";
+    if (config.getLoad() != LoadPath::Tma)
+      return error() << "consumers read what tensor copies load; use load = tma";
+    if (groups != 1)
+      return error() << "consumers do not split keys into groups; use groups = 1 or consumers = 0";
+    if (rows % (64 * consumers) != 0 || config.getWarps() != 4 * consumers)
+      return error() << consumers << " consumers of 4 warps and " << rows << " rows in 64s, got " << config.getWarps()
+                     << " warps; use " << rows / 64 << " consumers and " << rows / 16 << " warps";
+  } else if (config.getLoad() == LoadPath::Tma) {
+    return error() << "tensor copies are issued for consumers; use consumers > 0 or load = gather";
+  }
   ConfigNeeds needs = estimateNeeds(op, config, *target);
   if (needs.sharedMemory > target->sharedPerCta)
     return error() << "needs " << needs.sharedMemory << " bytes of shared memory, " << target->chip << " has "
                    << target->sharedPerCta << ", " << needs.sharedMemory - target->sharedPerCta
                    << " too few; use fewer keys, stages or rows";
-  if (needs.registers > kRegisters)
+  int64_t registers = registersOf(config);
+  if (needs.registers > registers)
     return error() << "needs about " << needs.registers << " registers a thread, " << target->chip << " has "
-                   << kRegisters << ", " << needs.registers - kRegisters
+                   << registers << ", " << needs.registers - registers
                    << " too few; use fewer keys or rows, or more warps";
   return success();
 }
 
-static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
-                             bool tableOfRows, int64_t consumers, LoadPath load) {
-  int64_t pack = rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
-  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, pack, tableOfRows, consumers,
-                         /*q_in_registers=*/false, load, ItemOrder::List);
+static int64_t choosePack(AttentionOp op, int64_t rows) {
+  return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
 }
 
-static LoadPath chooseLoad(AttentionOp op, const TargetInfo &target, int64_t rows, int64_t keys) {
-  if (!target.tma || !target.wgmma || rows < 64 || isEightBit(op))
-    return LoadPath::Gather;
-  int64_t page = op.getPageSize();
-  // One box a page: pages below 8 rows are faster by gather.
-  bool boxes = op.getFormat().getKind() == FormatKind::Ragged || (page >= 8 && (keys % page == 0 || page % keys == 0));
-  return boxes ? LoadPath::Tma : LoadPath::Gather;
+static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
+                             bool tableOfRows, int64_t consumers, bool qInRegisters, LoadPath load) {
+  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows,
+                         consumers, qInRegisters, load, ItemOrder::List);
 }
 
 SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target) {
   SmallVector<ConfigAttr> configs;
   if (!target.isGpu()) {
-    configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, LoadPath::Gather));
+    configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, false, LoadPath::Gather));
     return configs;
   }
   auto fits = [&](ConfigAttr config, bool withMargin) {
     ConfigNeeds needs = estimateNeeds(op, config, target);
-    return needs.sharedMemory <= target.sharedPerCta && needs.registers + (withMargin ? needs.margin : 0) <= kRegisters;
+    return needs.sharedMemory <= target.sharedPerCta &&
+           needs.registers + (withMargin ? needs.margin : 0) <= registersOf(config);
   };
   for (int64_t rows : {16, 64, 128}) {
-    int64_t groups = rows == 16 ? 4 : 1;
-    bool consumers = rows >= 64 && !transformsHeads(op) && chooseLoad(op, target, rows, 64) == LoadPath::Tma;
+    int64_t groups = rows == 16 ? 4 : 1, pack = choosePack(op, rows);
     auto make = [&](int64_t keys, int64_t stages, int64_t warps) {
-      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, consumers ? rows / 64 : 0,
-                        consumers ? chooseLoad(op, target, rows, keys) : LoadPath::Gather);
+      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, /*consumers=*/0,
+                        /*qInRegisters=*/false, LoadPath::Gather);
+    };
+    auto makeConsumers = [&](int64_t keys, bool qInRegisters) {
+      return makeConfig(op, rows, keys, /*stages=*/2, rows / 16, groups, /*tableOfRows=*/rows < 128, rows / 64,
+                        qInRegisters, LoadPath::Tma);
     };
     auto choose = [&]() -> ConfigAttr {
-      if (rows >= 64 && !consumers && !transformsHeads(op) && hasPlainRows(op)) {
+      // Below 64 keys the products of a consumer no longer hide its softmax.
+      for (int64_t keys = 128; keys >= 64 && rows >= 64; keys /= 2)
+        if (whyNoConsumers(op, rows, keys, pack, target).empty())
+          for (bool qInRegisters : {true, false})
+            if (ConfigAttr config = makeConsumers(keys, qInRegisters); fits(config, true))
+              return config;
+      if (rows >= 64 && !transformsHeads(op) && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
         for (ConfigAttr config : {most, less})
           if (fits(config, true) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)

@@ -13,9 +13,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::tile {
@@ -100,7 +102,7 @@ static std::optional<Split> findSplit(scf::ForOp loop, StringRef &why) {
   Value acc = loop.getRegionIterArgs()[split.carried];
   for (Operation *user : acc.getUsers()) {
     Operation *at = loop.getBody()->findAncestorOpInBlock(*user);
-    if (split.late.contains(at) || at->isBeforeInBlock(split.first) || at == split.first) {
+    if ((split.late.contains(at) && at != split.last) || at->isBeforeInBlock(split.first) || at == split.first) {
       why = "its first product needs the accumulator of its second";
       return {};
     }
@@ -125,7 +127,10 @@ static std::optional<Split> findSplit(scf::ForOp loop, StringRef &why) {
             note(operand);
       });
   }
-  if (llvm::any_of(crossing, [&](Value v) { return isa<BlockArgument>(v) || isa<SmemType>(v.getType()); })) {
+  // The accumulator itself may cross: without a factor there is nothing between two products.
+  if (llvm::any_of(crossing, [&](Value v) {
+        return (isa<BlockArgument>(v) && v != split.last.getAcc()) || isa<SmemType>(v.getType());
+      })) {
     why = "its second product reads a carried value or shared memory of the step";
     return {};
   }
@@ -150,19 +155,36 @@ static Value cloneLate(Split &split, OpBuilder &builder, Value iv, ValueRange cr
   return mapping.lookup(split.last.getResult());
 }
 
+/// What the first step hands on for `value`. A rescaled accumulator that is still zero stays what it is: the factor,
+/// exp2 of -inf less a maximum, is zero too.
+static Value getFirst(Split &split, IRMapping &first, Value value) {
+  auto map = value == split.last.getAcc() ? value.getDefiningOp<MapOp>() : MapOp();
+  BlockArgument arg = split.loop.getRegionIterArg(split.carried);
+  Value init = split.loop.getInitArgs()[split.carried];
+  auto splat = init.getDefiningOp<SplatOp>();
+  if (map && splat && matchPattern(splat.getValue(), m_AnyZeroFloat()) && map.getNumResults() == 1 && !map.getAt() &&
+      map.getInputs().size() == 2 && map.getInputs()[0] == arg &&
+      isa_and_nonnull<arith::MulFOp>(map.getYield().getOperand(0).getDefiningOp()))
+    return init;
+  return first.lookup(value);
+}
+
 static void skew(Split &split) {
   scf::ForOp loop = split.loop;
   Location loc = loop.getLoc();
   OpBuilder builder(loop);
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
-  Value some =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
-  auto branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), some, /*withElseRegion=*/true);
-  builder.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(builder, loc, loop.getInitArgs());
+  scf::IfOp branch;
+  if (!loop->hasAttr(specialize::kAtLeastOnce)) {
+    Value some =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, loop.getLowerBound(), loop.getUpperBound());
+    branch = scf::IfOp::create(builder, loc, loop.getResultTypes(), some, /*withElseRegion=*/true);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, loop.getInitArgs());
+    builder.setInsertionPointToStart(branch.thenBlock());
+  }
 
   // The first step without its last product.
-  builder.setInsertionPointToStart(branch.thenBlock());
   IRMapping first;
   first.map(loop.getInductionVar(), loop.getLowerBound());
   first.map(loop.getRegionIterArgs(), loop.getInitArgs());
@@ -173,7 +195,7 @@ static void skew(Split &split) {
       inits.push_back(first.lookupOrDefault(value));
   unsigned others = inits.size();
   for (Value value : split.crossing)
-    inits.push_back(first.lookup(value));
+    inits.push_back(getFirst(split, first, value));
 
   // The other steps, each with the last product of the one before.
   Value second = arith::AddIOp::create(builder, loc, loop.getLowerBound(), loop.getStep());
@@ -210,6 +232,7 @@ static void skew(Split &split) {
                                    });
   if (auto attrs = loop->getDiscardableAttrDictionary())
     steady->setDiscardableAttrs(attrs);
+  steady->removeAttr(specialize::kAtLeastOnce);
 
   // The last product of the last step. The range is a whole number of steps only by chance: count them.
   Value distance = arith::SubIOp::create(builder, loc, loop.getUpperBound(), loop.getLowerBound());
@@ -223,8 +246,11 @@ static void skew(Split &split) {
   unsigned k = 0;
   for (unsigned i = 0; i < loop.getNumResults(); ++i)
     results.push_back(i == split.carried ? acc : steady.getResult(k++));
-  scf::YieldOp::create(builder, loc, results);
-  loop.replaceAllUsesWith(branch.getResults());
+  if (branch) {
+    scf::YieldOp::create(builder, loc, results);
+    results.assign(branch.result_begin(), branch.result_end());
+  }
+  loop.replaceAllUsesWith(results);
   loop.erase();
 }
 

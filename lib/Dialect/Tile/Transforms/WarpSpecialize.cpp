@@ -19,6 +19,9 @@
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Target/KnownTargets.h"
+#include "llvm/Support/MathExtras.h"
+#include <string>
 
 namespace mlir::tile {
 #define GEN_PASS_DEF_TILEWARPSPECIALIZEPASS
@@ -123,7 +126,7 @@ static LogicalResult findRings(Plan &plan) {
   return success();
 }
 
-static LogicalResult makePlan(KernelOp kernel, attn::ConfigAttr config, Plan &plan) {
+static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Plan &plan) {
   plan.kernel = kernel;
   for (Operation &op : kernel.getBody().front()) {
     if (auto items = dyn_cast<ForEachOp>(op)) {
@@ -154,18 +157,45 @@ static LogicalResult makePlan(KernelOp kernel, attn::ConfigAttr config, Plan &pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Registers a thread of a consumer and of the producer asks for: what 64 k registers allow, in multiples of 8.
-static std::pair<int64_t, int64_t> getRegisters(int64_t groups) {
-  int64_t producer = groups >= 3 ? 32 : 24;
-  int64_t share = 65536 / 128 / (groups + 1) / 8 * 8; // what a thread is launched with
-  int64_t consumer = std::min<int64_t>(240, (share * (groups + 1) - producer) / groups / 8 * 8);
-  return {consumer, producer};
+/// Registers a thread of a consumer and of a producer asks for: what 64 k registers allow, in multiples of 8. Lanes
+/// that look up pages need more than the one thread that issues whole boxes.
+static std::pair<int64_t, int64_t> getRegisters(int64_t groups, bool pages) {
+  int64_t share = std::min<int64_t>(65536 / 128 / (groups + 1) / 8 * 8, 248); // what a thread is launched with
+  int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * (groups + 1);
+  int64_t consumer = std::min<int64_t>(240, (all - least) / groups / 8 * 8);
+  return {consumer, std::min<int64_t>(all - consumer * groups, 128)};
+}
+
+/// Producers: one warp, or one for each paged view of the key loop, whose boxes take a warp a good part of a step.
+static int64_t assignProducers(Plan &plan) {
+  int64_t count = 1;
+  bool first = true;
+  for (auto &[view, ring] : plan.rings) {
+    if (!ring.looped || !cast<ViewType>(view.getType()).isPaged())
+      continue;
+    if (!first && count < 3)
+      ring.producer = count++;
+    first = false;
+  }
+  return count;
+}
+
+/// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
+static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
+  auto target = plan.kernel->getAttrOfType<mlir::attn::TargetAttr>("target");
+  const ::attn::TargetInfo *info = target ? ::attn::findTarget(target.getChip()) : nullptr;
+  if (!info)
+    return 1;
+  int64_t bytes = 4096; // barriers, words, alignment
+  for (auto &[view, ring] : plan.rings)
+    bytes += llvm::alignTo(ring.type.getBytes(), 1024) * (ring.looped ? config.getStages() : 2);
+  return bytes <= info->sharedPerCta ? 2 : 1;
 }
 
 static LogicalResult specializeKernel(KernelOp kernel) {
   if (kernel.getLevel() != Level::Logical)
     return kernel.emitOpError() << "is not of level logical";
-  auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
+  auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
   if (!config)
     return kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
   Plan plan;
@@ -173,12 +203,14 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     return failure();
   OpBuilder builder(plan.items);
   Location loc = plan.items.getLoc();
+  int64_t itemStages = getItemStages(plan, config);
   for (auto &[view, ring] : plan.rings) {
-    int64_t stages = ring.looped ? config.getStages() : 1;
+    int64_t stages = ring.looped ? config.getStages() : itemStages;
     ring.pipeline = PipelineOp::create(
         builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0), Value(), 1, plan.groups);
   }
-  auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups);
+  bool pages = llvm::any_of(plan.rings, [](auto &entry) { return cast<ViewType>(entry.first.getType()).isPaged(); });
+  auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups, pages);
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {
@@ -192,9 +224,11 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     builder.setInsertionPointToStart(block);
     return role;
   };
-  makeRole("producer", 1, 1, producerRegisters);
-  if (failed(emitProducer(plan, builder)))
-    return failure();
+  for (int64_t i = 0, n = assignProducers(plan); i < n; ++i) {
+    makeRole(i ? "producer" + std::to_string(i + 1) : "producer", 1, 1, producerRegisters);
+    if (failed(emitProducer(plan, builder, i)))
+      return failure();
+  }
   RoleOp consumer = makeRole("consumer", plan.warps, plan.groups, consumerRegisters);
   Value row0;
   if (plan.groups > 1) {

@@ -17,8 +17,9 @@ namespace mlir::tile::specialize {
 /// The loads of one view go through one pipeline, in program order.
 struct Ring {
   SmemType type;
-  bool rows = false;   // of the query side: split between the consumers
-  bool looped = false; // loaded in a loop, so worth `stages`
+  bool rows = false;    // of the query side: split between the consumers
+  bool looped = false;  // loaded in a loop, so worth `stages`
+  int64_t producer = 0; // number of the producer that loads it
   Value pipeline;
 };
 
@@ -32,16 +33,20 @@ struct Plan {
   Ring &getRing(LoadOp load) { return rings.find(load.getView())->second; }
 };
 
-/// On a loop whose blocks have no masked keys (tile-peel-masks).
+/// On a loop whose steps load and see whole blocks: no masked keys, no rows behind the end of a view (tile-peel-masks).
 inline constexpr llvm::StringLiteral kWholeBlocks = "tile.whole_blocks";
+/// On a loop that begins at the lower end of its masks' interval or behind it (tile-reverse-keys).
+inline constexpr llvm::StringLiteral kFromInterval = "tile.from_interval";
+/// On a loop whose bounds hold at least one step (tile-reverse-keys).
+inline constexpr llvm::StringLiteral kAtLeastOnce = "tile.at_least_once";
 
 /// True for a load that the producer takes over.
 inline bool isShared(LoadOp load) { return isa<SmemType>(load.getResult().getType()); }
 /// True for a register tile whose first dimension is that of the query rows.
 bool isRowTile(RegType type);
 
-/// The producer's program: acquires, loads and what they are computed from.
-LogicalResult emitProducer(Plan &plan, OpBuilder builder);
+/// The program of a producer: acquires, loads and what they are computed from.
+LogicalResult emitProducer(Plan &plan, OpBuilder builder, int64_t producer);
 /// The program of one consumer group whose first row is `row0`.
 LogicalResult emitConsumer(Plan &plan, OpBuilder builder, Value row0);
 

@@ -13,6 +13,8 @@
 
 #include "WarpSpecialize.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Iterators.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -109,11 +111,13 @@ static Value getRows(OpBuilder &builder, Location loc, Value slot, int64_t group
   return SubviewOp::create(builder, loc, part, slot, ValueRange(row0), offsets);
 }
 
-/// Q as fragments of the A operand, for the products that read it from shared memory.
+/// Q as fragments of the A operand, for the products of loops: the one in front of them reads Q once anyway, and
+/// fragments that are not there yet leave their registers to it.
 static void loadFragments(OpBuilder &builder, Location loc, Value rows) {
   SmallVector<DotOp> dots;
   for (OpOperand &use : rows.getUses())
-    if (auto dot = dyn_cast<DotOp>(use.getOwner()); dot && use.getOperandNumber() == 0)
+    if (auto dot = dyn_cast<DotOp>(use.getOwner());
+        dot && use.getOperandNumber() == 0 && dot->getParentOfType<scf::ForOp>())
       dots.push_back(dot);
   if (dots.empty())
     return;
@@ -138,14 +142,8 @@ static bool needsTail(LoadOp load) {
   });
   if (!contracted)
     return false;
-  // In a loop without masked blocks all keys of a block exist, and so do those of the block before.
   auto loop = dyn_cast<scf::ForOp>(load->getParentOp());
-  if (!loop || !loop->hasAttr(kWholeBlocks))
-    return true;
-  if (load.getRow() == loop.getInductionVar())
-    return false;
-  auto before = load.getRow().getDefiningOp<arith::SubIOp>();
-  return !before || before.getLhs() != loop.getInductionVar() || before.getRhs() != loop.getStep();
+  return !loop || !loop->hasAttr(kWholeBlocks);
 }
 
 /// Zeroes the rows of a stage behind the end of its view: what lies there may be anything, and 0 x NaN is NaN.
@@ -162,6 +160,16 @@ static void fillTail(OpBuilder &builder, LoadOp load, Value slot) {
   });
 }
 
+/// Scalars and views that `value` is computed from stand before `place`.
+static void moveBefore(Value value, Operation *place) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != place->getBlock() || op->isBeforeInBlock(place))
+    return;
+  for (Value operand : op->getOperands())
+    moveBefore(operand, place);
+  op->moveBefore(place);
+}
+
 static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value row0) {
   // The copy has the loads of the kernel in the same order.
   SmallVector<LoadOp> before, after;
@@ -176,11 +184,13 @@ static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value 
     OpBuilder builder(load);
     bool tail = !ring.rows && needsTail(load);
     if (Operation *first = getFirstUse(load.getResult(), load->getBlock()); first && !ring.rows) {
-      // Where the load stands before them all, no branch comes between products in flight.
+      // No branch comes between products in flight: zeroes are written in front of them all.
       if (tail)
-        for (auto dot : load->getBlock()->getOps<DotOp>())
-          if (dot->isBeforeInBlock(first) && load->isBeforeInBlock(dot))
-            first = dot;
+        for (Operation *op = first; op && !isa<scf::ForOp, scf::IfOp>(op); op = op->getPrevNode())
+          if (isa<DotOp>(op))
+            first = op;
+      moveBefore(load.getRow(), first);
+      moveBefore(load.getView(), first);
       builder.setInsertionPoint(first);
     }
     auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(ring.type), ring.pipeline);
@@ -297,5 +307,10 @@ LogicalResult specialize::emitConsumer(Plan &plan, OpBuilder builder, Value row0
   items.walk([&](scf::ForOp loop) { sinkCarried(loop); });
   for (ConsumerWaitOp wait : waits)
     makeRelease(wait);
+  // Views that only the producer needs, and what they were made of.
+  items.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (isOpTriviallyDead(op))
+      op->erase();
+  });
   return success();
 }

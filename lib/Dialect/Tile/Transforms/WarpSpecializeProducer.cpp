@@ -20,7 +20,7 @@ using namespace mlir::tile::specialize;
 namespace {
 class Producer {
 public:
-  explicit Producer(Plan &plan) : plan(plan) {}
+  Producer(Plan &plan, int64_t number) : plan(plan), number(number) {}
   LogicalResult collect();
   void emit(Block &block, OpBuilder &builder, IRMapping &mapping);
 
@@ -32,6 +32,7 @@ private:
   SmallVector<unsigned> getKept(Operation *op);
 
   Plan &plan;
+  int64_t number;
   llvm::SmallPtrSet<Operation *, 32> needed;
   llvm::DenseSet<Value> results; // of loops and branches
 };
@@ -99,7 +100,8 @@ LogicalResult Producer::addOp(Operation *op) {
 
 LogicalResult Producer::collect() {
   WalkResult result = plan.items.walk([&](LoadOp load) {
-    return isShared(load) && failed(addOp(load)) ? WalkResult::interrupt() : WalkResult::advance();
+    bool mine = isShared(load) && plan.getRing(load).producer == number;
+    return mine && failed(addOp(load)) ? WalkResult::interrupt() : WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }
@@ -179,8 +181,8 @@ void Producer::emit(Block &block, OpBuilder &builder, IRMapping &mapping) {
   }
 }
 
-LogicalResult specialize::emitProducer(Plan &plan, OpBuilder builder) {
-  Producer producer(plan);
+LogicalResult specialize::emitProducer(Plan &plan, OpBuilder builder, int64_t number) {
+  Producer producer(plan, number);
   if (failed(producer.collect()))
     return failure();
   SmallVector<StringRef> fields;

@@ -56,22 +56,26 @@
 // PEEL: tile.mask
 
 // ROLES: level = #tile.level<specialized>
-// ROLES-DAG: %[[Q:.*]] = tile.pipeline consumers 2 : <1 x !tile.smem<32x32xbf16
+// ROLES-DAG: %[[Q:.*]] = tile.pipeline consumers 2 : <2 x !tile.smem<32x32xbf16
 // ROLES-DAG: %[[K:.*]] = tile.pipeline consumers 2 : <2 x !tile.smem<16x32xbf16
 // ROLES-DAG: %[[V:.*]] = tile.pipeline consumers 2 : <2 x !tile.smem<16x32xbf16
-// ROLES: tile.role @producer warps(1) registers(24)
+// ROLES: tile.role @producer warps(1) registers(40)
 // ROLES: tile.producer_acquire %[[Q]]
 // ROLES: scf.if
 // ROLES: tile.producer_acquire %[[KP:.*]] : <2
 // ROLES-NOT: tile.dot
-// ROLES: tile.role @consumer warps(1) groups(2) registers(240)
+// Pages of V have a producer of their own.
+// ROLES: tile.role @producer2 warps(1) registers(40)
+// ROLES: tile.producer_acquire %[[V]]
+// ROLES: tile.role @consumer warps(1) groups(2) registers(232)
 // ROLES: %[[QS:.*]] = tile.consumer_wait %[[Q]]
 // ROLES: tile.subview %[[QS]]
 // ROLES: scf.for
 // ROLES: tile.consumer_wait %[[KP]]
-// ROLES-NEXT: %[[S:.*]] = tile.dot_async
 // ROLES: tile.consumer_wait
-// ROLES: %[[PV:.*]] = tile.dot_async
+// ROLES: tile.fill_rows
+// ROLES: %[[S:.*]] = tile.dot_async
+// ROLES-NEXT: %[[PV:.*]] = tile.dot_async
 // ROLES-NEXT: tile.await %[[S]]
 // ROLES-NEXT: tile.consumer_release %[[KP]]
 // ROLES: tile.reduce maximumf
@@ -82,9 +86,11 @@
 // ROLES: scf.yield
 // ROLES: tile.consumer_release %[[Q]]
 
+// The product in front of the loops reads Q from shared memory, those of the loops have it as fragments.
 // QREG: %[[QS:.*]] = tile.subview
 // QREG-NEXT: %[[QF:.*]] = tile.local_load %[[QS]] : {{.*}} -> <16x32xbf16, #tile.operand<a, parent = #tile.mma<warps = [1, 1]>>>
-// QREG-NEXT: tile.consumer_release
+// QREG: tile.dot_async %[[QS]],
+// QREG: tile.consumer_release
 // QREG: tile.dot_async %[[QF]],
 
 // V's last rows may be anything: they are zeroed, but not in the loop over whole blocks.

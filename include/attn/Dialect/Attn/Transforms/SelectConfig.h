@@ -32,6 +32,10 @@ bool keepsQInRegisters(AttentionOp op, ConfigAttr config);
 
 ConfigNeeds estimateNeeds(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
 
+/// Why a tile of that size cannot have consumers (a producer warp with tensor copies, warpgroup products); empty when
+/// it can. The passes behind `attn-gpu-pipeline` take whatever this admits.
+std::string whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack, const ::attn::TargetInfo &target);
+
 /// Checks a config against the op and the machine; reports by how much it does not fit. `target` may be null: then
 /// only what holds on every machine is checked.
 LogicalResult verifyConfig(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo *target);

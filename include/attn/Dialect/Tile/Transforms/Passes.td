@@ -98,12 +98,38 @@ def TileDeferSumsPass : Pass<"tile-defer-sums", "::mlir::tile::KernelOp"> {
   let statistics = [Statistic<"numSums", "num-sums", "sums deferred">];
 }
 
+def TileFoldScalePass : Pass<"tile-fold-scale", "::mlir::tile::KernelOp"> {
+  let summary = "the logits' last factor moves into the exponent";
+  let description = [{
+    Before: level L. A loop whose logits end in a product with a positive
+    constant, and use it only for the carried maximum and the exponentials, as
+    attn-to-tile writes it, keeps its maximum in units of the logits without
+    that factor: `exp2(c x - c m)` is one fma where a product and a difference
+    stood. Rounds once instead of twice. Other loops stay.
+  }];
+  let statistics = [Statistic<"numLoops", "num-loops", "loops with a factor moved">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def TileReverseKeysPass : Pass<"tile-reverse-keys", "::mlir::tile::KernelOp"> {
+  let summary = "key loops run from the last block to the first";
+  let description = [{
+    Before: level L; the masks of a loop over keys drop all that lies outside
+    of its bounds. After: the block with the ragged end and the diagonal is the
+    first, and a range without keys visits one block, wholly masked, so that
+    every item has the same steps (`tile.at_least_once`). Sums are taken in
+    another order.
+  }];
+  let statistics = [Statistic<"numLoops", "num-loops", "loops reversed">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def TileSkewDotsPass : Pass<"tile-skew-dots", "::mlir::tile::KernelOp"> {
   let summary = "P V of a block runs beside Q K of the next";
   let description = [{
     Before: level L; each loop with products has two of them, the second one
     the carried accumulator. After: the first block's Q K and softmax stand
-    before the loop (under lo < hi), each step issues Q K of its block and P V
+    before the loop (under lo < hi, unless `tile.at_least_once`), each step issues Q K of its block and P V
     of the block before, and the last P V follows the loop. A loop of another
     form is an error.
   }];
@@ -114,26 +140,58 @@ def TileSkewDotsPass : Pass<"tile-skew-dots", "::mlir::tile::KernelOp"> {
 def TilePeelMasksPass : Pass<"tile-peel-masks", "::mlir::tile::KernelOp"> {
   let summary = "key loops are cut at the interval in which nothing is masked";
   let description = [{
-    A loop with one mask, whose interval is about the loop's induction variable,
-    becomes three loops that hand on their values; the middle one, over the
-    blocks inside of the interval, has no mask. Other masks stay (R6).
+    A loop with one mask, whose interval is about the loop's induction variable
+    or a value that runs against it, becomes three loops that hand on their
+    values; the middle one, over the blocks inside of the interval whose loads
+    are of rows that exist, has no mask and is marked `tile.whole_blocks`; there
+    the maximum of a product's row is not guarded against rows without keys.
+    Other masks stay (R6).
   }];
   let statistics = [Statistic<"numLoops", "num-loops", "loops cut">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def TileWarpSpecializePass : Pass<"tile-warp-specialize", "::mlir::tile::KernelOp"> {
-  let summary = "a producer warp loads, groups of warps compute";
+  let summary = "producer warps load, groups of warps compute";
   let description = [{
     Before: level L with layouts and `consumers` in the config, one for_each;
     K and V are read from shared memory; rank 1 and 2 tiles only. After: level S.
-    Loads of one view share a pipeline (of `stages` when in a loop). The
+    Loads of one view share a pipeline (of `stages` when in a loop, else of two
+    where they fit the target); paged views of a loop have a producer each. The
     consumers have equal shares of the rows (`warps` / `consumers` warps each);
     products are asynchronous, awaited before the first use of their result,
     slots are released behind the last product that reads them. Rows of V behind
     the end of its view are zeroed, except in loops over whole blocks. With
     `q_in_registers` the query tile is read into fragments once an item.
     What is not of this form is an error that names the op.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileStoreRolePass : Pass<"tile-store-role", "::mlir::tile::KernelOp"> {
+  let summary = "whole output tiles leave through the query's stage";
+  let description = [{
+    Before: level S, items in for_each. When the consumers store a tile of the
+    query tile's type under branches on scalars, and query tiles have two
+    stages or more, a role of one warp is added: the consumers write whole
+    tiles to the stage that held the query and hand it on by a chained
+    pipeline, the role copies it to memory and frees it. Tiles with fewer rows
+    are stored as before. Other kernels stay as they are.
+  }];
+  let statistics = [Statistic<"numStores", "num-stores", "stores that got a role">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
+  let summary = "the items of a CTA become one stream of key blocks";
+  let description = [{
+    Before: level S, one for_each in the producer and one in the consumers; the
+    consumers' items have a product before their key loops and one behind them
+    (tile-reverse-keys, tile-skew-dots), and wait for one query tile. After: the
+    consumers loop over items themselves. The step between two items issues the
+    next one's first product beside the last one of the item before; the fields
+    that they use travel as words with the query tile. An item with 0 rows ends
+    the stream. Needs two stages of query tiles to look ahead, works with one.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
