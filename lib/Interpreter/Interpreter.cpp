@@ -132,7 +132,7 @@ bool Task::runScalar(Operation *op) {
       if (!body)
         return false;
       instr.callee = &body->code;
-      instr.pred = body->frame;
+      instr.frameSize = body->frame;
     }
   }
   SmallVector<Word, 8> frame(instr.in.size() + instr.out.size(), Word{});

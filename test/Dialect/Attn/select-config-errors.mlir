@@ -60,6 +60,16 @@ func.func @wgmma(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf
 
 // -----
 
+func.func @counter(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{no kernel takes its items from a counter yet; use order = list}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_80">, configs = [#attn.config<rows = 64, keys = 64, order = counter>]}
+  return
+}
+
+// -----
+
 func.func @tma(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
   // expected-error @below {{sm_80 has no tensor copies; use load = gather}}
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)

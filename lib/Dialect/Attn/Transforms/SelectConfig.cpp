@@ -131,6 +131,8 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
     return error() << "rows, keys, stages, warps, groups and pack must be at least 1";
   if (rows > 1024 || keys > 1024 || config.getStages() > 32 || config.getWarps() > 32)
     return error() << "expected at most 1024 rows and keys, 32 stages and 32 warps";
+  if (config.getOrder() != ItemOrder::List)
+    return error() << "no kernel takes its items from a counter yet; use order = list";
   if (keys % groups != 0)
     return error() << keys << " keys do not divide into " << groups << " groups";
   if (keys / groups % 8 != 0 || rows % 8 != 0)
