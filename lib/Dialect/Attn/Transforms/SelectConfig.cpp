@@ -109,10 +109,13 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
     needs.registers += fragments;
     if (isHooked(op))
-      needs.margin += fragments / 2 + 32 + dqk / 2; // of rope's frequencies a thread has dqk / 8, kept for the loop
+      needs.margin += fragments + 48 + dqk / 2; // of rope's frequencies a thread has dqk / 8
   }
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
+  // bsr: positions of the thread's keys, and the loads that they come from.
+  if (op.getFormat().getKind() == FormatKind::Bsr && op.lookupVariant())
+    needs.margin += 8 + 3 * keys / groups / 4;
   for (HookKind kind : {HookKind::Logits, HookKind::Mask}) {
     if (!hasHook(op, kind))
       continue;
