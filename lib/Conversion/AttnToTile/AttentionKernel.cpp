@@ -407,12 +407,24 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
 //===----------------------------------------------------------------------===//
 
 LogicalResult AttentionKernel::buildEnd(ValueRange state) {
-  SmallVector<Value> one(state);
-  if (groups > 1)
-    mergeGroups(kb, one);
-  Value o = one.back(), lse2;
-  if (spec.softmax)
-    std::tie(o, lse2) = buildNormalise(kb, one[0], one[1], o);
+  Value o = state.back(), lse2;
+  if (spec.softmax) {
+    Value max = state[0], sum = state[1];
+    if (groups > 1) {
+      // One state from the groups' states.
+      Value all = kb.reduce(ReduceKind::MaximumF, max, 0);
+      Value shift = buildZeroIfEmpty(kb, all);
+      Value weight = buildExp2Diff(kb, max, shift, {1});
+      Value sums = kb.mapOp<arith::MulFOp>(cast<RegType>(sum.getType()), {{sum, {}}, {weight, {}}});
+      Value os = kb.mapOp<arith::MulFOp>(cast<RegType>(o.getType()), {{o, {}}, {weight, stateDims()}});
+      max = all;
+      sum = kb.reduce(ReduceKind::AddF, sums, 0);
+      o = kb.reduce(ReduceKind::AddF, os, 0);
+    }
+    std::tie(o, lse2) = buildNormalise(kb, max, sum, o);
+  } else if (groups > 1) {
+    o = kb.reduce(ReduceKind::AddF, o, 0);
+  }
   const ItemFields &item = kb.item;
   Value whole = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, item.slot, kb.index(0));
   auto branch = scf::IfOp::create(b, loc, whole, /*withElseRegion=*/true);

@@ -24,8 +24,6 @@ static constexpr float kLog2E = 1.44269504088896340736f;
 static constexpr float kLn2 = 0.693147180559945309417f;
 /// Heads of one merge item.
 static constexpr int64_t kMergeRows = 16;
-/// Warps that fold pieces of an item side by side.
-static constexpr int64_t kMergeGroups = 4;
 
 /// The sink is one more logit without a value: (o, lse) -> (o w, lse') with w the weight that is left to the keys.
 static void addSink(KernelBuilder &kb, HookOp hook, RowCoords &rows, Value &o, Value &lse2) {
@@ -56,23 +54,6 @@ static void addSink(KernelBuilder &kb, HookOp hook, RowCoords &rows, Value &o, V
     Value log = math::Log2Op::create(b, loc, in[1], arith::FastMathFlags::afn);
     return arith::AddFOp::create(b, loc, in[0], log);
   });
-}
-
-void mlir::attn::mergeGroups(KernelBuilder &kb, SmallVectorImpl<Value> &state) {
-  Value o = state.back();
-  if (state.size() == 1) {
-    state.assign({kb.reduce(tile::ReduceKind::AddF, o, 0)});
-    return;
-  }
-  Value max = state[0], sum = state[1];
-  Value all = kb.reduce(tile::ReduceKind::MaximumF, max, 0);
-  Value shift = buildZeroIfEmpty(kb, all);
-  Value weight = buildExp2Diff(kb, max, shift, {1});
-  Value sums = kb.mapOp<arith::MulFOp>(cast<RegType>(sum.getType()), {{sum, {}}, {weight, {}}});
-  Value os = kb.mapOp<arith::MulFOp>(cast<RegType>(o.getType()), {{o, {}}, {weight, {0, 1}}});
-  sum = kb.reduce(tile::ReduceKind::AddF, sums, 0);
-  o = kb.reduce(tile::ReduceKind::AddF, os, 0);
-  state.assign({all, sum, o});
 }
 
 LogicalResult attn::buildFinalise(KernelBuilder &kb, Value o, Value lse2, int64_t pack, bool heads) {
@@ -120,9 +101,7 @@ LogicalResult attn::buildFinalise(KernelBuilder &kb, Value o, Value lse2, int64_
 FailureOr<tile::KernelOp> attn::buildMergeKernel(OpBuilder &builder, const KernelSpec &spec, StringRef name) {
   AttentionOp op = spec.op;
   // The rows are the heads of one token: nothing is packed.
-  // On a GPU each warp folds every fourth piece: a piece costs three loads that wait for one another.
-  const int64_t groups = spec.gpu ? kMergeGroups : 1;
-  auto config = ConfigAttr::get(builder.getContext(), kMergeRows, /*keys=*/groups, /*stages=*/1, /*warps=*/4, groups,
+  auto config = ConfigAttr::get(builder.getContext(), kMergeRows, /*keys=*/1, /*stages=*/1, /*warps=*/4, /*groups=*/1,
                                 /*pack=*/1, /*row_table=*/false, /*consumers=*/0, /*q_in_registers=*/false,
                                 LoadPath::Gather, ItemOrder::List);
   SmallVector<StringRef> roles = {"o"};
@@ -137,53 +116,30 @@ FailureOr<tile::KernelOp> attn::buildMergeKernel(OpBuilder &builder, const Kerne
   Location loc = kb.loc;
   const ItemFields &item = kb.item;
   Type f32 = b.getF32Type(), index = b.getIndexType();
-  auto grouped = [&](ArrayRef<int64_t> dims) {
-    SmallVector<int64_t> shape;
-    if (groups > 1)
-      shape.push_back(groups);
-    shape.append(dims.begin(), dims.end());
-    return shape;
-  };
-  RegType row = KernelBuilder::reg(grouped({kMergeRows}), f32), rowIndex = KernelBuilder::reg(grouped({kMergeRows}), index);
-  RegType oType = KernelBuilder::reg(grouped({kMergeRows, spec.dvo}), f32);
-  SmallVector<int64_t> stateDims = groups > 1 ? SmallVector<int64_t>{0, 1} : SmallVector<int64_t>{0};
+  RegType row = KernelBuilder::reg({kMergeRows}, f32), rowIndex = KernelBuilder::reg({kMergeRows}, index);
+  RegType oType = KernelBuilder::reg({kMergeRows, spec.dvo}, f32);
   Value lastRow = arith::SubIOp::create(b, loc, item.rows, kb.index(1));
-  Value lastPiece = arith::SubIOp::create(b, loc, item.khi, kb.index(1));
   SmallVector<Value> init;
   if (spec.softmax) {
-    init.push_back(kb.splat(-std::numeric_limits<float>::infinity(), grouped({kMergeRows})));
-    init.push_back(kb.splat(0, grouped({kMergeRows})));
+    init.push_back(kb.splat(-std::numeric_limits<float>::infinity(), {kMergeRows}));
+    init.push_back(kb.splat(0, {kMergeRows}));
   }
-  init.push_back(kb.splat(0, grouped({kMergeRows, spec.dvo})));
+  init.push_back(kb.splat(0, {kMergeRows, spec.dvo}));
   // [merge: `table` is the first piece, `khi` their number]
-  auto loop = scf::ForOp::create(b, loc, kb.index(0), item.khi, kb.index(groups), init);
+  auto loop = scf::ForOp::create(b, loc, kb.index(0), item.khi, kb.index(1), init);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value step = loop.getInductionVar();
-    // The piece of an element's group, and whether there is one: past the end the last one is read, with weight 0.
-    auto pieceOf = [&](OpBuilder &b, Location loc, ValueRange idx) -> Value {
-      return groups > 1 ? arith::AddIOp::create(b, loc, step, idx[0]).getResult() : step;
+    Value piece = arith::AddIOp::create(b, loc, item.table, loop.getInductionVar());
+    auto column = [&](int64_t c) -> Value {
+      Value value = memref::LoadOp::create(b, loc, kb.arg("pieces"), ValueRange{piece, kb.index(c)});
+      return arith::IndexCastOp::create(b, loc, index, value);
     };
-    auto whenThere = [&](OpBuilder &b, Location loc, ValueRange idx, Value value, Value otherwise) -> Value {
-      if (groups == 1)
-        return value;
-      Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, pieceOf(b, loc, idx), lastPiece);
-      return arith::SelectOp::create(b, loc, there, value, otherwise);
-    };
+    Value base = column(0), stride = column(1), pack = column(2);
     Value at = kb.map(
         rowIndex, {},
         [&](OpBuilder &b, Location loc, ValueRange, ValueRange idx) -> Value {
-          Value number = pieceOf(b, loc, idx);
-          if (groups > 1)
-            number = arith::MinSIOp::create(b, loc, number, lastPiece);
-          Value piece = arith::AddIOp::create(b, loc, item.table, number);
-          auto column = [&](int64_t c) -> Value {
-            Value value = memref::LoadOp::create(b, loc, kb.arg("pieces"), ValueRange{piece, kb.index(c)});
-            return arith::IndexCastOp::create(b, loc, index, value);
-          };
-          Value base = column(0), stride = column(1), pack = column(2);
-          Value r = arith::MinSIOp::create(b, loc, idx.back(), lastRow);
+          Value r = arith::MinSIOp::create(b, loc, idx[0], lastRow);
           Value head = arith::AddIOp::create(b, loc, item.head, r);
           Value block = arith::DivUIOp::create(b, loc, head, pack), inner = arith::RemUIOp::create(b, loc, head, pack);
           Value offset = arith::MulIOp::create(b, loc, block, stride);
@@ -194,44 +150,37 @@ FailureOr<tile::KernelOp> attn::buildMergeKernel(OpBuilder &builder, const Kerne
     ValueRange state = loop.getRegionIterArgs();
     Value partO = kb.arg("part_o");
     if (spec.softmax) {
-      Value partLse = kb.arg("part_lse"), ninf = kb.f32(-std::numeric_limits<float>::infinity());
-      Value lse = kb.map(
-          row, {{at, {}}},
-          [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
-            return whenThere(b, loc, idx, memref::LoadOp::create(b, loc, partLse, ValueRange{in[0]}), ninf);
-          },
-          /*at=*/true);
+      Value partLse = kb.arg("part_lse");
+      Value lse = kb.map(row, {{at, {}}}, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
+        return memref::LoadOp::create(b, loc, partLse, ValueRange{in[0]});
+      });
       Value max = kb.mapOp<arith::MaximumFOp>(row, {{state[0], {}}, {lse, {}}});
       Value shift = buildZeroIfEmpty(kb, max);
       Value alpha = buildExp2Diff(kb, state[0], shift), weight = buildExp2Diff(kb, lse, shift);
       Value sum = kb.mapOp<math::FmaOp>(row, {{state[1], {}}, {alpha, {}}, {weight, {}}});
       Value o = kb.map(
-          oType, {{state[2], {}}, {alpha, stateDims}, {weight, stateDims}, {at, stateDims}},
+          oType, {{state[2], {}}, {alpha, {0}}, {weight, {0}}, {at, {0}}},
           [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
-            Value part = memref::LoadOp::create(b, loc, partO, ValueRange{in[3], idx.back()});
+            Value part = memref::LoadOp::create(b, loc, partO, ValueRange{in[3], idx[1]});
             Value weighted = arith::MulFOp::create(b, loc, part, in[2]);
             return math::FmaOp::create(b, loc, in[0], in[1], weighted);
           },
           /*at=*/true);
       scf::YieldOp::create(b, loc, ValueRange{max, sum, o});
     } else {
-      Value zero = kb.f32(0);
       Value o = kb.map(
-          oType, {{state[0], {}}, {at, stateDims}},
+          oType, {{state[0], {}}, {at, {0}}},
           [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
-            Value part = memref::LoadOp::create(b, loc, partO, ValueRange{in[1], idx.back()});
-            return arith::AddFOp::create(b, loc, in[0], whenThere(b, loc, idx, part, zero));
+            Value part = memref::LoadOp::create(b, loc, partO, ValueRange{in[1], idx[1]});
+            return arith::AddFOp::create(b, loc, in[0], part);
           },
           /*at=*/true);
       scf::YieldOp::create(b, loc, ValueRange{o});
     }
   }
-  SmallVector<Value> state(loop.getResults());
-  if (groups > 1)
-    mergeGroups(kb, state);
-  Value o = state.back(), lse2;
+  Value o = loop.getResults().back(), lse2;
   if (spec.softmax)
-    std::tie(o, lse2) = buildNormalise(kb, state[0], state[1], o);
+    std::tie(o, lse2) = buildNormalise(kb, loop.getResult(0), loop.getResult(1), o);
   if (failed(buildFinalise(kb, o, lse2, kMergeRows, /*heads=*/true))) {
     kb.kernel.erase();
     return failure();

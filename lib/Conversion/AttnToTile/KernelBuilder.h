@@ -208,9 +208,6 @@ LogicalResult buildFinalise(KernelBuilder &kb, Value o, Value lse2, int64_t pack
 /// o / sum and base-2 lse of a state (maximum, sum, unnormalised o); an empty state is (0, -inf).
 std::pair<Value, Value> buildNormalise(KernelBuilder &kb, Value max, Value sum, Value o);
 
-/// One state (maximum, sum, o; without a normalizer only o) from those of the groups, dimension 0.
-void mergeGroups(KernelBuilder &kb, SmallVectorImpl<Value> &state);
-
 /// 0 where x = -inf (subtracting it is then harmless), else x.
 Value buildZeroIfEmpty(KernelBuilder &kb, Value x);
 /// exp2(x - y); y spans dimensions `dims` of x (empty: all).

@@ -206,11 +206,17 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
     auto choose = [&]() -> ConfigAttr {
       if (rows >= 64 && !consumers && !transformsHeads(op) && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
+        // Addresses and masks differ between formats and machines by about 20 registers.
+        auto roomy = [&](ConfigAttr config) {
+          ConfigNeeds needs = estimateNeeds(op, config, target);
+          return fits(config, true) && needs.registers + needs.margin + 24 <= kRegisters;
+        };
         for (ConfigAttr config : {most, less})
-          if (fits(config, true) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
+          if (roomy(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
             return config;
-        if (fits(most, true))
-          return most;
+        for (ConfigAttr config : {most, less})
+          if (roomy(config))
+            return config;
       }
       int64_t warps = rows == 16 ? 4 : rows / 16;
       for (int64_t stages : {2, 1})
