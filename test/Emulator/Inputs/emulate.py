@@ -115,6 +115,7 @@ def main():
     p.add_argument("--pack", type=int, default=1)
     p.add_argument("--keys", type=int, required=True)
     p.add_argument("--chunk", type=int, default=0, help="keys of a piece: results go to the partial buffers")
+    p.add_argument("--merge", help="with --chunk: this kernel folds the pieces, and its results are compared")
     p.add_argument("--base2", action="store_true", help="partial lse in base 2")
     p.add_argument("--requests", default="1x1", help="qo_len x kv_len, comma separated")
     p.add_argument("--one-head", action="store_true", help="only the first (KV) head")
@@ -189,25 +190,42 @@ def main():
     buffers = {"tokens": info, "q": q, "k": k, "v": v, "o": o, "lse": lse, "pages": table, "part_o": part_o, "part_lse": part_lse, "items": items,
                "cta_indptr": bounds}
 
-    with tempfile.TemporaryDirectory() as folder:
-        library, words, threads, smem = build(a.file, a.kernel, folder)
-        args = (ctypes.c_uint64 * len(words))()
-        for i, word in enumerate(words):
-            if word["kind"] == "scale":
-                args[i] = int(np.float32(scale).view(np.uint32))
-            elif word["kind"] == "pointer":
-                args[i] = buffers[word["operand"]].ctypes.data
-            elif word["kind"] == "stride":
-                b = buffers[word["operand"]]
-                args[i] = b.strides[int(word["dim"])] // b.itemsize
-            elif word["kind"] == "size":
-                args[i] = buffers[word["operand"]].shape[int(word["dim"])]
-            else:
-                sys.exit("unknown word %r" % word)
-        library.emulate.restype = ctypes.c_char_p
-        message = library.emulate(library.emu_entry, args, ctas, threads, smem, a.seed)
-        if message:
-            sys.exit("FAILED: " + message.decode())
+    def launch(kernel, ctas):
+        with tempfile.TemporaryDirectory() as folder:
+            library, words, threads, smem = build(a.file, kernel, folder)
+            args = (ctypes.c_uint64 * len(words))()
+            for i, word in enumerate(words):
+                if word["kind"] == "scale":
+                    args[i] = int(np.float32(scale).view(np.uint32))
+                elif word["kind"] == "pointer":
+                    args[i] = buffers[word["operand"]].ctypes.data
+                elif word["kind"] == "stride":
+                    b = buffers[word["operand"]]
+                    args[i] = b.strides[int(word["dim"])] // b.itemsize
+                elif word["kind"] == "size":
+                    args[i] = buffers[word["operand"]].shape[int(word["dim"])]
+                else:
+                    sys.exit("unknown word %r" % word)
+            library.emulate.restype = ctypes.c_char_p
+            message = library.emulate(library.emu_entry, args, ctas, threads, smem, a.seed)
+            if message:
+                sys.exit("FAILED: " + message.decode())
+
+    launch(a.kernel, ctas)
+    if a.merge:
+        # One item a token and KV head: its pieces in key order.
+        merges, pieces, spread = [], [], {}
+        for slot, token0, n, head, r, lo, hi, qpos0 in where:
+            for t in range(n):
+                spread.setdefault((token0 + t, head, r, qpos0 + t), []).append(slot + t * a.pack)
+        for (t, head, r, qpos), bases in spread.items():
+            merges.append((t, a.pack, head, r, len(pieces), 0, 0, qpos, 0, len(bases), -1, requests[r][0], 0, requests[r][1], 0))
+            # `base` counts from head 0 of the token
+            pieces += [(base - head // a.pack * 7, 7, a.pack, 0) for base in bases]
+        buffers["items"], buffers["pieces"] = np.array(merges, ITEM), np.array(pieces, np.int32)
+        buffers["cta_indptr"] = np.array([0, len(merges) // 2, len(merges)], np.int32)
+        launch(a.merge, 2)
+        where = [(-1, t, 1, head, r, 0, requests[r][1], qpos) for t, head, r, qpos in spread]
 
     # Reference.
     group = a.heads_q // a.heads_kv

@@ -181,10 +181,13 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
     needs.registers += fragments;
     if (isHooked(op))
-      needs.margin += fragments / 2 + 32 + dqk / 2; // of rope's frequencies a thread has dqk / 8, kept for the loop
+      needs.margin += fragments + 48 + dqk / 2; // of rope's frequencies a thread has dqk / 8
   }
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
+  // bsr: positions of the thread's keys, and the loads that they come from.
+  if (op.getFormat().getKind() == FormatKind::Bsr && op.lookupVariant())
+    needs.margin += 8 + 3 * keys / groups / 4;
   for (HookKind kind : {HookKind::Logits, HookKind::Mask}) {
     if (!hasHook(op, kind))
       continue;
@@ -293,11 +296,17 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
               return config;
       if (rows >= 64 && !transformsHeads(op) && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
+        // Addresses and masks differ between formats and machines by about 20 registers.
+        auto roomy = [&](ConfigAttr config) {
+          ConfigNeeds needs = estimateNeeds(op, config, target);
+          return fits(config, true) && needs.registers + needs.margin + 24 <= kRegisters;
+        };
         for (ConfigAttr config : {most, less})
-          if (fits(config, true) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
+          if (roomy(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
             return config;
-        if (fits(most, true))
-          return most;
+        for (ConfigAttr config : {most, less})
+          if (roomy(config))
+            return config;
       }
       int64_t warps = rows == 16 ? 4 : rows / 16;
       for (int64_t stages : {2, 1})
