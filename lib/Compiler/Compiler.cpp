@@ -264,17 +264,6 @@ private:
         kernel.erase();
   }
 
-  /// The statement itself, and functions that no kernel calls, do not take part in code generation.
-  void keepKernelsOnly() {
-    llvm::SmallPtrSet<Operation *, 4> called;
-    SymbolTable table(module);
-    for (auto kernel : module.getOps<mlir::tile::KernelOp>())
-      kernel.walk([&](func::CallOp call) { called.insert(table.lookup(call.getCallee())); });
-    for (Operation &op : llvm::make_early_inc_range(module.getBody()->getOperations()))
-      if (isa<func::FuncOp, mlir::attn::VariantOp>(op) && !called.contains(&op))
-        op.erase();
-  }
-
   llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<::attn::BundleBlob> &blobs,
                                          llvm::function_ref<Operation *(llvm::StringRef)> lookup,
                                          llvm::function_ref<int64_t(llvm::StringRef, Operation *)> ctasPerSm) {
@@ -286,12 +275,10 @@ private:
       auto entry = ::attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
       if (!entry)
         return entry.takeError();
-      if (kernel.merge) {
-        (*entry)["pack"] = 1; // its rows are the heads of one token
+      if (kernel.merge)
         manifest["merge"] = std::move(*entry);
-      } else {
+      else
         list.push_back(std::move(*entry));
-      }
     }
     manifest["kernels"] = std::move(list);
     return ::attn::writeBundle(std::move(manifest), blobs);
@@ -327,7 +314,6 @@ llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  keepKernelsOnly();
   ::attn::HostTarget host = ::attn::HostTarget::native();
   if (llvm::Error error = runPipeline(module, result.times, "tile to llvm", [&](OpPassManager &pm) {
         ::attn::buildHostPipeline(pm, host.conversionOptions());
@@ -382,7 +368,6 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  keepKernelsOnly();
   if (llvm::Error error = runPipeline(module, result.times, "tile to gpu",
                                       [&](OpPassManager &pm) { ::attn::buildGpuPipeline(pm, target.chip); }))
     return error;
@@ -437,10 +422,15 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     };
     return residentCtas(target, number("attn.threads"), registers, number("attn.smem"));
   };
-  ::attn::BundleBlob blob = haveCubin ? ::attn::BundleBlob{"cubin", assembly.cubin} : ::attn::BundleBlob{"ptx", ptx};
+  // PTX beside the machine code lets later machines run the bundle; code for sm_NNa runs on that machine alone.
+  std::vector<::attn::BundleBlob> blobs;
+  if (haveCubin)
+    blobs.push_back({"cubin", assembly.cubin});
+  if (!haveCubin || llvm::isDigit(target.chip.back()))
+    blobs.push_back({"ptx", ptx});
   SymbolTable table(gpuModule);
   auto bundle =
-      makeBundle(std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
+      makeBundle(std::move(*manifest), blobs, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
   if (!bundle)
     return bundle.takeError();
   result.output = std::move(*bundle);

@@ -28,16 +28,22 @@ void buildFrontPipeline(OpPassManager &pm) {
   pm.addPass(mlir::attn::createAttnToTilePass());
 }
 
-void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
-  // In kernels only: the math of a caller's own functions is not ours to change.
+static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
   OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
-  kernel.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass());
+  kernel.addPass(mlir::tile::createTileDeferSumsPass());
   kernel.addPass(mlir::tile::createTileMultibufferPass());
+  kernel.addPass(mlir::tile::createTilePeelMasksPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
   pm.addPass(mlir::tile::createConvertTileToGPUPass({chip.str()}));
+}
+
+void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
+  pm.addPass(mlir::attn::createAttnKeepKernelsPass());
+  pm.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
+  addGpuLowering(pm, chip);
 }
 
 void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::StringRef ptxas, llvm::StringRef format) {
@@ -51,7 +57,9 @@ void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::Strin
   outlined.addPass(mlir::createCSEPass());
   pm.addPass(mlir::attn::createAttnSelectConfigPass({chip.str(), /*tensorCopies=*/false}));
   pm.addPass(mlir::attn::createAttnToTilePass());
-  buildGpuPipeline(pm, chip);
+  // In kernels only: the math of a caller's own functions is not ours to change.
+  pm.nest<mlir::tile::KernelOp>().addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
+  addGpuLowering(pm, chip);
   pm.addPass(mlir::attn::createAttnToLaunchPass());
   pm.addPass(mlir::attn::createAttnGpuToBinaryPass({chip.str(), ptxas.str(), format.str()}));
 }

@@ -20,6 +20,9 @@ using namespace attnrt;
 
 static std::string num(int64_t value) { return std::to_string(value); }
 
+/// Kernels add index parameters to positions in 32 bits.
+static constexpr int64_t kMaxIndexParam = int64_t(1) << 30;
+
 /// A named tensor operand and what is expected of it; -1: any extent.
 struct Expected {
   const char *name;
@@ -112,10 +115,14 @@ Status PlanImpl::checkOperands(const Operands &ops) const {
     return invalid("run: params: expected " + num(m.params.size()) + ", got " + num(ops.numParams));
   for (size_t i = 0; i < m.params.size(); ++i) {
     const ParamDesc &desc = m.params[i];
+    auto bad = [&](const std::string &what) { return invalid("run: parameter '" + desc.name + "': " + what); };
+    if (desc.kind == ParamDesc::Index &&
+        (ops.params[i].index > kMaxIndexParam || ops.params[i].index < -kMaxIndexParam))
+      return bad("expected at most 2^30 in magnitude, got " + num(ops.params[i].index) +
+                 "; a bound beyond every length can be 2^30");
     if (desc.kind != ParamDesc::Buffer)
       continue;
     const TensorArg &t = ops.params[i].buffer;
-    auto bad = [&](const std::string &what) { return invalid("run: parameter '" + desc.name + "': " + what); };
     if (t.element != desc.element)
       return bad(std::string("expected element type ") + elementName(desc.element) + ", got " + elementName(t.element));
     if (t.rank != desc.rank)

@@ -5,9 +5,9 @@
 
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 4, row_table = true>]
 // HOST-SAME: target = #attn.target<"host">
-// SM80: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 128, warps = 8>]
-// SM86: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 64, warps = 8>]
-// SM90: configs = [#attn.config<rows = 16, keys = 128, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
+// SM80: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 32, stages = 3>]
+// SM86: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 64>]
+// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
 func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x128xbf16>, %v: memref<?x16x8x128xbf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x32x128xbf16>) {
   attn.attention q(%q, %qo : memref<?x32x128xbf16>, memref<?xi32>)
@@ -23,7 +23,7 @@ func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 3, row_table = true>]
 // SM80: configs = [#attn.config<rows = 16, keys = 64, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 32, warps = 8>]
 // SM86: configs = [{{.*}}rows = 16{{.*}}rows = 64
-// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true, consumers = 1>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2>]
+// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 64, warps = 8>]
 func.func @wide(%q: memref<?x6x256xf16>, %qo: memref<?xi32>, %k: memref<?x5x2x256xf16>, %v: memref<?x5x2x256xf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x6x256xf16>) {
   attn.attention q(%q, %qo : memref<?x6x256xf16>, memref<?xi32>)
