@@ -19,11 +19,15 @@ for name in ("HOME", "CUDA_VISIBLE_DEVICES", "ATTN_CACHE_DIR", "OMP_NUM_THREADS"
         config.environment[name] = os.environ[name]
 config.substitutions.append(("%attn_src_root", config.attn_src_root))
 config.substitutions.append(("%attn_obj_root", config.attn_obj_root))
+config.substitutions.append(("%llvm_libs", os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")))
+config.substitutions.append(("%mlir_dir", config.mlir_dir))
 config.substitutions.append(("%python", os.environ.get("ATTN_PYTHON", "python3")))
 
 full = os.pathsep.join(path)
 if shutil.which("ptxas", path=full):
     config.available_features.add("ptxas")
+if shutil.which("mlir-runner", path=full):
+    config.available_features.add("mlir-runner")
 if os.path.exists("/dev/nvidia0"):
     config.available_features.add("cuda")
 

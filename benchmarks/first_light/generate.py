@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles prefill statements (ragged and pages of 16, causal and full, D 128) for sm_90a and writes OUT/*.cubin and OUT/generated.json
+"""Compiles prefill statements (ragged and pages of 16, causal and full, head dims 128 and a few others) for sm_90a and writes OUT/*.cubin and OUT/generated.json
 for generated_gate.py.      generate.py BUILD OUT      (needs ptxas on PATH; no GPU)"""
 import json, os, struct, subprocess, sys
 
@@ -12,15 +12,15 @@ MASK = """  attn.hook mask (%at: !attn.coord) {
 """
 
 
-def statement(name, causal, page, heads, kv, d=128):
-    q, o = f"memref<?x{heads}x{d}xbf16>", f"memref<?x{heads}x{d}xbf16>"
-    k = f"memref<?x{page}x{kv}x{d}xbf16>" if page else f"memref<?x{kv}x{d}xbf16>"
+def statement(name, causal, page, heads, kv, d, dv):
+    q, o = f"memref<?x{heads}x{d}xbf16>", f"memref<?x{heads}x{dv}xbf16>"
+    k, v = (f"memref<?x{page}x{kv}x{n}xbf16>" if page else f"memref<?x{kv}x{n}xbf16>" for n in (d, dv))
     mi, ml = "memref<?xi32>", f"memref<?x{heads}xf32>"
     extra = (f", %idx: {mi}, %last: {mi}", f" indices(%idx : {mi}) last(%last : {mi})") if page else ("", "")
     return f"""attn.variant @{name}() {{
 {MASK if causal else ""}}}
-func.func @attend(%q: {q}, %qo: {mi}, %k: {k}, %v: {k}, %ind: {mi}{extra[0]}, %o: {o}, %lse: {ml}) {{
-  attn.attention @{name}() q(%q, %qo : {q}, {mi}) kv(%k, %v : {k}, {k}) indptr(%ind : {mi}){extra[1]}
+func.func @attend(%q: {q}, %qo: {mi}, %k: {k}, %v: {v}, %ind: {mi}{extra[0]}, %o: {o}, %lse: {ml}) {{
+  attn.attention @{name}() q(%q, %qo : {q}, {mi}) kv(%k, %v : {k}, {v}) indptr(%ind : {mi}){extra[1]}
     outs(%o : {o}, %lse : {ml}) {{format = #attn.format<{"paged" if page else "ragged"}>}}
   return
 }}
@@ -33,10 +33,12 @@ def main():
     kernels = {}
     for page in (0, 16):
         for causal in (1, 0):
-            for heads, kv in ((16, 16), (32, 8)):
-                name = f"{'paged' if page else 'ragged'}_{'causal' if causal else 'full'}_{heads}_{kv}"
+            for heads, kv, d, dv in ((16, 16, 128, 128), (32, 8, 128, 128), (8, 2, 64, 64), (8, 4, 256, 256), (8, 8, 192, 128)):
+                if (d, dv) != (128, 128) and causal == bool(page):
+                    continue  # of the other head dims ragged causal and paged full are enough
+                name = f"{'paged' if page else 'ragged'}_{'causal' if causal else 'full'}_{heads}_{kv}_{d}_{dv}"
                 path = f"{out}/{name}"
-                open(path + ".mlir", "w").write(statement(name, causal, page, heads, kv))
+                open(path + ".mlir", "w").write(statement(name, causal, page, heads, kv, d, dv))
                 subprocess.run([f"{build}/bin/attn-compile", path + ".mlir", "--target=sm_90a", "--emit=bundle", "-o", path + ".bundle"], check=True)
                 data = open(path + ".bundle", "rb").read()
                 size = struct.unpack("<Q", data[16:24])[0]
@@ -47,7 +49,7 @@ def main():
                 for k in manifest["kernels"]:
                     if k["rows"] >= 64:
                         kernels[k["symbol"]] = dict(words=k["words"], maps=k["maps"], smem=k["smem"], threads=k["threads"], rows=k["rows"], pack=k["pack"],
-                                                    row_table=k["row_table"], causal=causal, page=page, heads=heads, kv=kv, cubin=name + ".cubin")
+                                                    row_table=k["row_table"], causal=causal, page=page, heads=heads, kv=kv, d=d, dv=dv, cubin=name + ".cubin")
                 os.remove(path + ".bundle")
     json.dump(kernels, open(f"{out}/generated.json", "w"), indent=1)
 

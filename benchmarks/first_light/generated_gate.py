@@ -17,7 +17,7 @@ class Generated:
     def tensors(s, q, k, v, o, lse, recs, ptr, pages, tokens=None):
         t = dict(q=q, k=k, v=v, o=o, lse=lse, cta_indptr=torch.tensor(ptr, dtype=torch.int32, device="cuda"),
                  items=torch.frombuffer(bytearray(b"".join(recs)), dtype=torch.uint8).cuda(),
-                 part_o=torch.empty(1, D, device="cuda"), part_lse=torch.empty(1, device="cuda"))
+                 part_o=torch.empty(1, s.m["dv"], device="cuda"), part_lse=torch.empty(1, device="cuda"))
         if pages is not None:
             t["pages"] = pages
         t["tokens"] = tokens if tokens is not None else torch.zeros(1, 8, dtype=torch.int32, device="cuda")
@@ -59,12 +59,12 @@ class Generated:
         """requests: (query rows, keys); what stands behind a request's keys is NaN."""
         m, gap = s.m, 3
         H, kv, rows, pack = m["heads"], m["kv"], m["rows"], m["pack"]
-        G, per = H // kv, rows // pack
+        G, per, d, dv = H // kv, rows // pack, m["d"], m["dv"]
         tok, kt = sum(a for a, _ in requests), sum(b + gap for _, b in requests)
-        q = torch.randn(tok, H, D, device="cuda", dtype=torch.bfloat16)
-        k, v = (torch.full((kt, kv, D), float("nan"), device="cuda", dtype=torch.bfloat16) for _ in range(2))
-        o, lse = torch.full((tok + 1, H, D), float("nan"), device="cuda", dtype=torch.bfloat16), torch.full((tok + 1, H), float("nan"), device="cuda")
-        ro, rl = torch.zeros(tok, H, D, device="cuda", dtype=torch.float64), torch.zeros(tok, H, device="cuda", dtype=torch.float64)
+        q = torch.randn(tok, H, d, device="cuda", dtype=torch.bfloat16)
+        k, v = (torch.full((kt, kv, n), float("nan"), device="cuda", dtype=torch.bfloat16) for n in (d, dv))
+        o, lse = torch.full((tok + 1, H, dv), float("nan"), device="cuda", dtype=torch.bfloat16), torch.full((tok + 1, H), float("nan"), device="cuda")
+        ro, rl = torch.zeros(tok, H, dv, device="cuda", dtype=torch.float64), torch.zeros(tok, H, device="cuda", dtype=torch.float64)
         tokens, starts, at = torch.zeros(tok, 8, dtype=torch.int32), [], 0
         for _, b in requests:
             starts.append(at)
@@ -72,9 +72,9 @@ class Generated:
         tq = 0
         for r, (n, b) in enumerate(requests):
             for x in (k, v):
-                x[starts[r] : starts[r] + b] = torch.randn(b, kv, D, device="cuda", dtype=torch.bfloat16)
+                x[starts[r] : starts[r] + b] = torch.randn(b, kv, x.shape[2], device="cuda", dtype=torch.bfloat16)
             kk, vv = (x[starts[r] : starts[r] + b].repeat_interleave(G, 1).transpose(0, 1).double() for x in (k, v))
-            z = q[tq : tq + n].transpose(0, 1).double() @ kk.transpose(-1, -2) / D**0.5
+            z = q[tq : tq + n].transpose(0, 1).double() @ kk.transpose(-1, -2) / d**0.5
             if s.causal:
                 z = z.masked_fill(torch.arange(b, device="cuda")[None] > torch.arange(n, device="cuda")[:, None] + b - n, float("-inf"))
             rl[tq : tq + n] = torch.logsumexp(z, -1).T
@@ -103,7 +103,7 @@ class Generated:
         f = torch.isfinite(rl)
         le = float((lse[:tok].double() - rl)[f].abs().max()) if torch.equal(f, torch.isfinite(lse[:tok])) else float("nan")
         ok = e < 4e-3 and le < 1e-3 and not spill
-        print(f"check {s.name:24s} {requests} o {e:.2e} lse {le:.1e}{' WROTE PAST THE END' if spill else ''}", "OK" if ok else "BAD", flush=True)
+        print(f"check {s.name:34s} {requests} o {e:.2e} lse {le:.1e}{' WROTE PAST THE END' if spill else ''}", "OK" if ok else "BAD", flush=True)
         return ok
 
 
@@ -123,7 +123,7 @@ def main():
     hand = []
     if a.hand:
         hand = [Ours(n, m, a.hand) for n, m in json.load(open(f"{a.hand}/kernels.json")).items() if not m["any_length"]]
-    ks = hand + [k for k in built if k.m["rows"] == 128 and k.m["heads"] == k.m["kv"]]
+    ks = hand + [k for k in built if k.m["rows"] == 128 and k.m["heads"] == k.m["kv"] and k.m["d"] == k.m["dv"] == D]
     rows = []
     for B, H, S in (tuple(map(int, x.split("x"))) for x in a.sizes.split(",") if x):
         q, k, v = rnd(B * S, H)
@@ -149,7 +149,7 @@ def main():
                     rs[n].append(sustained(gs[n], statistics.median(rb[n])))
             tf = lambda ts: tuple(flops / t / 1e9 for t in (statistics.median(ts), max(ts), min(ts)))
             for n in fns:
-                line = f"{B}x{H}x{S} {'causal' if causal else 'full':6s} {n:24s}"
+                line = f"{B}x{H}x{S} {'causal' if causal else 'full':6s} {n:34s}"
                 for what, d in (("burst", rb), ("sustained", rs)):
                     if d[n]:
                         x = tf(d[n])

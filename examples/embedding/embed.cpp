@@ -5,21 +5,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Builds an attention op with the C++ API inside a function of its own, then compiles it. What a ML compiler does that
-// has found attention in its program and hands it over. Prints the size of the bundle.
+// Builds an attention op with the C++ API inside a function of its own, then compiles it: what an ML compiler does that
+// has found attention in its program. Without arguments: hands the op over, gets a bundle for the runtime, and prints
+// its size. With --gpu-ptx: keeps the function, whose op becomes launches of kernels in a gpu.binary, and prints it.
 
 #include "attn/Compiler/Compiler.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Pipelines/Pipelines.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
-int main() {
-  DialectRegistry registry;
-  ::attn::registerCompilerDialects(registry);
-  MLIRContext context(registry);
-  context.loadDialect<::attn::AttnDialect, func::FuncDialect>();
+static OwningOpRef<ModuleOp> buildProgram(MLIRContext &context) {
   OpBuilder builder(&context);
   Location loc = builder.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -41,6 +40,23 @@ int main() {
       /*o=*/args[5], /*lse=*/Value(), mlir::attn::FormatAttr::get(&context, mlir::attn::FormatKind::Ragged, 0),
       mlir::attn::LseBase::Natural, /*configs=*/ArrayAttr(), /*target=*/mlir::attn::TargetAttr());
   func::ReturnOp::create(builder, loc);
+  return module;
+}
+
+int main(int argc, char **argv) {
+  DialectRegistry registry;
+  ::attn::registerCompilerDialects(registry);
+  MLIRContext context(registry);
+  context.loadDialect<::attn::AttnDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> module = buildProgram(context);
+  if (argc > 1 && llvm::StringRef(argv[1]) == "--gpu-ptx") {
+    PassManager pm(&context);
+    ::attn::buildGpuBinaryPipeline(pm, "sm_80", /*ptxas=*/"", /*format=*/"ptx");
+    if (failed(pm.run(*module)))
+      return 1;
+    llvm::outs() << *module << '\n';
+    return 0;
+  }
 
   ::attn::CompileOptions options;
   options.target = "host";

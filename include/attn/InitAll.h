@@ -12,6 +12,7 @@
 #ifndef ATTN_INITALL_H
 #define ATTN_INITALL_H
 
+#include "attn/Conversion/AttnToHost/AttnToHost.h"
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
 #include "attn/Conversion/TileToGPU/TileToGPU.h"
@@ -37,6 +38,7 @@ inline void registerAllPasses() {
   mlir::attn::registerAttnPasses();
   mlir::tile::registerTilePasses();
   mlir::tile::registerTileToCPUPasses();
+  mlir::attn::registerAttnToHostPasses();
   mlir::attn::registerAttnToTilePasses();
   mlir::tile::registerTileToGPUPasses();
   registerHostPipelines();

@@ -37,45 +37,78 @@ RangeProgram attn::makeWholeRange(int64_t numParams, bool full) {
   return program;
 }
 
+/// Sums of two lengths stay within 32 bits, which is what an index has on a GPU; anything else may not.
+static bool needsWide(const RangeProgram &program) {
+  using Op = RangeProgram::Op;
+  int64_t firstParam = RangeProgram::FirstParam, afterParams = firstParam + program.numParams;
+  auto isParam = [&](int64_t reg) { return reg >= firstParam && reg < afterParams; };
+  return llvm::any_of(program.code, [&](const RangeProgram::Inst &inst) {
+    if (inst.op == Op::Const)
+      return !llvm::isInt<16>(inst.a);
+    return inst.op == Op::Mul || inst.op == Op::Load || isParam(inst.a) || isParam(inst.b);
+  });
+}
+
 std::array<Value, 4> attn::emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs) {
   SmallVector<Value> regs(program.registers);
+  bool wide = needsWide(program);
+  Type index = builder.getIndexType(), i64 = builder.getI64Type();
+  auto toIndex = [&](Value v) -> Value {
+    return v.getType().isIndex() ? v : arith::IndexCastOp::create(builder, loc, index, v);
+  };
   for (auto [i, input] : llvm::enumerate(inputs))
     regs[i] = input;
+  // Inputs are widened where they are used first.
+  auto reg = [&](int64_t i) -> Value {
+    if (wide && regs[i].getType().isIndex())
+      regs[i] = arith::IndexCastOp::create(builder, loc, i64, regs[i]);
+    return regs[i];
+  };
   using Op = RangeProgram::Op;
   for (const RangeProgram::Inst &inst : program.code) {
     Value &dst = regs[inst.dst];
     switch (inst.op) {
     case Op::Const:
-      dst = arith::ConstantIndexOp::create(builder, loc, inst.a);
+      dst = wide ? Value(arith::ConstantIntOp::create(builder, loc, i64, inst.a))
+                 : Value(arith::ConstantIndexOp::create(builder, loc, inst.a));
       break;
     case Op::Add:
-      dst = arith::AddIOp::create(builder, loc, regs[inst.a], regs[inst.b]);
+      dst = arith::AddIOp::create(builder, loc, reg(inst.a), reg(inst.b));
       break;
     case Op::Sub:
-      dst = arith::SubIOp::create(builder, loc, regs[inst.a], regs[inst.b]);
+      dst = arith::SubIOp::create(builder, loc, reg(inst.a), reg(inst.b));
       break;
     case Op::Mul:
-      dst = arith::MulIOp::create(builder, loc, regs[inst.a], regs[inst.b]);
+      dst = arith::MulIOp::create(builder, loc, reg(inst.a), reg(inst.b));
       break;
     case Op::Div:
-      dst = arith::FloorDivSIOp::create(builder, loc, regs[inst.a], regs[inst.b]);
+      dst = arith::FloorDivSIOp::create(builder, loc, reg(inst.a), reg(inst.b));
       break;
     case Op::Min:
-      dst = arith::MinSIOp::create(builder, loc, regs[inst.a], regs[inst.b]);
+      dst = arith::MinSIOp::create(builder, loc, reg(inst.a), reg(inst.b));
       break;
     case Op::Max:
-      dst = arith::MaxSIOp::create(builder, loc, regs[inst.a], regs[inst.b]);
+      dst = arith::MaxSIOp::create(builder, loc, reg(inst.a), reg(inst.b));
       break;
     case Op::Load: {
       Value buffer = inputs[RangeProgram::FirstParam + inst.a];
-      dst = memref::LoadOp::create(builder, loc, buffer, ValueRange(regs[inst.b]));
-      if (!dst.getType().isIndex())
-        dst = arith::IndexCastOp::create(builder, loc, builder.getIndexType(), dst);
+      dst = memref::LoadOp::create(builder, loc, buffer, ValueRange(toIndex(regs[inst.b])));
+      if (!wide)
+        dst = toIndex(dst);
+      else if (dst.getType() != i64)
+        dst = arith::ExtSIOp::create(builder, loc, i64, dst);
       break;
     }
     }
   }
-  return {regs[program.result[0]], regs[program.result[1]], regs[program.result[2]], regs[program.result[3]]};
+  // The results are positions: 32 bits hold them.
+  std::array<Value, 4> range;
+  for (auto [value, result] : llvm::zip_equal(range, program.result)) {
+    value = regs[result];
+    if (!value.getType().isIndex())
+      value = toIndex(arith::TruncIOp::create(builder, loc, builder.getI32Type(), value));
+  }
+  return range;
 }
 
 func::FuncOp attn::buildRangeFunction(OpBuilder &builder, Location loc, StringRef name, const RangeProgram &program,

@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace attn {
 namespace batch {
@@ -54,6 +56,14 @@ std::vector<uint8_t> indexBytes(const std::vector<int64_t> &values, int bits) {
     std::memcpy(bytes.data() + i * (bits / 8), bits == 64 ? (const void *)&values[i] : &narrow, bits / 8);
   }
   return bytes;
+}
+
+double memoryLimit() {
+  double limit = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE));
+  rlimit space;
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    limit = std::min(limit, double(space.rlim_cur));
+  return limit;
 }
 
 namespace {
@@ -114,6 +124,8 @@ public:
     error = check(batch);
     if (error.empty())
       checkGeometry();
+    if (error.empty())
+      checkMemory();
     if (!error.empty())
       return false;
     out = Built();
@@ -150,6 +162,31 @@ private:
     else if (!batch.lseBase.empty() && (batch.lseBase == "base2") != (g.lseBase == ref::LseBase::Base2))
       error = "'lse_base' of the batch file is " + batch.lseBase + ", but the op's lse is " +
               (g.lseBase == ref::LseBase::Base2 ? "base2" : "natural") + "; change one of them";
+  }
+
+  /// Tensors, the reference's copies of them as floats, and tables against what the process can have. In double:
+  /// nothing overflows there.
+  void checkMemory() {
+    double tokensQ = 0, keys = 0, widest = 0;
+    for (const Request &r : batch.requests) {
+      tokensQ += double(r.qo);
+      keys += double(r.kv) + double(g.format == Format::Ragged ? 0 : g.pageSize);
+      widest = std::max(widest, double(r.kv) + double(g.pageSize));
+    }
+    if (g.format == Format::Bsr) // one matrix; its lists are per row block
+      keys = widest + tokensQ / double(g.rowBlock) * widest / double(g.pageSize) * 8 / sizeof(KeyRow);
+    double elementsQ = double(g.headsQo) * double(g.headDimQk + g.headDimVo);
+    double elementsKv = double(g.headsKv) * double(g.headDimQk + g.headDimVo);
+    if (batch.strides == Strides::Packed)
+      elementsQ += elementsKv;
+    double need = tokensQ * elementsQ * double(ref::storageBytes(g.typeQ) + sizeof(float)) +
+                  keys * (elementsKv * double(ref::storageBytes(g.typeKv) + sizeof(float)) + sizeof(KeyRow)) +
+                  double(batch.requests.size() + batch.prefixes.size()) * 256;
+    need = std::min(need, 1e18);
+    double have = memoryLimit();
+    if (need > have)
+      error = "the batch needs about " + std::to_string(int64_t(need / 1048576) + 1) + " MiB of memory and there are " +
+              std::to_string(int64_t(have / 1048576)) + " MiB; shorten its requests";
   }
 
   //===--- levels -----------------------------------------------------------===//

@@ -193,6 +193,8 @@ bool resolveParam(const Batch &batch, const Built &built, const ParamDecl &decl,
       return fail("must be a number: the variant's parameter is a scalar");
     if (decl.kind == ParamDecl::Kind::Index && spec.number != std::floor(spec.number))
       return fail("must be an integer: the variant's parameter is an index");
+    if (decl.kind == ParamDecl::Kind::Index && std::fabs(spec.number) > 9007199254740992.0)
+      return fail("must be an integer up to 2^53 in size");
     value.number = decl.kind == ParamDecl::Kind::F32 ? double(float(spec.number)) : spec.number;
     return true;
   }
@@ -210,6 +212,16 @@ bool resolveParam(const Batch &batch, const Built &built, const ParamDecl &decl,
                     spec.generator == "iota" || spec.generator == "fill";
   if (needsShape && !known(shape))
     return fail("needs a \"shape\": the variant's buffer has dynamic extents");
+  double expected = needsShape ? 1 : 0;
+  if (needsShape)
+    for (int64_t extent : shape)
+      expected *= double(extent);
+  if (spec.generator == "tree_mask")
+    for (const Request &r : built.requests)
+      expected += double(r.qo) * double(r.kv) / 8;
+  if (expected * (sizeof(double) + element->bytes) > memoryLimit() / 2)
+    return fail("has about " + std::to_string(int64_t(std::min(expected, 1e18))) +
+                " values, which do not fit this machine's memory; make it smaller");
   value.values = generate(batch, built, spec, decl.name, shape);
   int64_t count = int64_t(value.values.size());
   if (!known(shape)) {

@@ -17,7 +17,12 @@
 #include "attn/Target/Host.h"
 #include "attn/Target/KnownTargets.h"
 #include "attn/Target/NVPTX.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Bufferization/Transforms/FuncBufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
@@ -46,6 +51,10 @@ void registerCompilerDialects(DialectRegistry &registry) {
   registry
       .insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect,
               math::MathDialect, memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, vector::VectorDialect>();
+  // The tensor form, and what a program makes its tensors with.
+  registry.insert<bufferization::BufferizationDialect, tensor::TensorDialect>();
+  bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
+  tensor::registerBufferizableOpInterfaceExternalModels(registry);
   registerHostTranslations(registry);
   registerNVPTXTranslations(registry);
 }
@@ -160,6 +169,22 @@ public:
     auto op = ::attn::findAttention(module);
     if (!op)
       return op.takeError();
+    Operation *outside = nullptr;
+    module.walk([&](Operation *other) {
+      if (isa<mlir::attn::MergeOp, mlir::attn::AppendOp>(other))
+        outside = other;
+    });
+    if (outside)
+      return llvm::createStringError("the module has '" + outside->getName().getStringRef() +
+                                     "', which is no part of a bundle; lower it in your own program with "
+                                     "convert-attn-to-loops or attn-to-gpu-binary, and leave it out here");
+    if (isa<RankedTensorType>((*op).getQ().getType())) {
+      if (llvm::Error error = bufferise(result.times))
+        return error;
+      op = ::attn::findAttention(module);
+      if (!op)
+        return op.takeError();
+    }
     (*op).setTargetAttr(mlir::attn::TargetAttr::get(module.getContext(), target.chip));
     if (llvm::Error error = runPipeline(module, result.times, "attn to tile", ::attn::buildFrontPipeline))
       return error;
@@ -188,6 +213,18 @@ private:
   const ::attn::TargetInfo &target;
   mlir::attn::AttentionOp attention;
   SmallVector<Kernel> kernels;
+
+  /// The tensor form. Its buffers come from the caller at run time, with any strides.
+  llvm::Error bufferise(std::vector<::attn::StageTime> &times) {
+    return runPipeline(module, times, "bufferise", [](OpPassManager &pm) {
+      bufferization::OneShotBufferizePassOptions options;
+      options.bufferizeFunctionBoundaries = true;
+      options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+      options.unknownTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
+      options.allowUnknownOps = true;
+      pm.addPass(bufferization::createOneShotBufferizePass(options));
+    });
+  }
 
   llvm::Error collectKernels() {
     SymbolTable table(module);
@@ -227,17 +264,6 @@ private:
         kernel.erase();
   }
 
-  /// The statement itself, and functions that no kernel calls, do not take part in code generation.
-  void keepKernelsOnly() {
-    llvm::SmallPtrSet<Operation *, 4> called;
-    SymbolTable table(module);
-    for (auto kernel : module.getOps<mlir::tile::KernelOp>())
-      kernel.walk([&](func::CallOp call) { called.insert(table.lookup(call.getCallee())); });
-    for (Operation &op : llvm::make_early_inc_range(module.getBody()->getOperations()))
-      if (isa<func::FuncOp, mlir::attn::VariantOp>(op) && !called.contains(&op))
-        op.erase();
-  }
-
   llvm::Expected<std::string> makeBundle(json::Object manifest, const std::vector<::attn::BundleBlob> &blobs,
                                          llvm::function_ref<Operation *(llvm::StringRef)> lookup,
                                          llvm::function_ref<int64_t(llvm::StringRef, Operation *)> ctasPerSm) {
@@ -249,12 +275,10 @@ private:
       auto entry = ::attn::describeKernel(kernel.symbol, kernel.config, lowered, 0, ctasPerSm(kernel.symbol, lowered));
       if (!entry)
         return entry.takeError();
-      if (kernel.merge) {
-        (*entry)["pack"] = 1; // its rows are the heads of one token
+      if (kernel.merge)
         manifest["merge"] = std::move(*entry);
-      } else {
+      else
         list.push_back(std::move(*entry));
-      }
     }
     manifest["kernels"] = std::move(list);
     return ::attn::writeBundle(std::move(manifest), blobs);
@@ -290,7 +314,6 @@ llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  keepKernelsOnly();
   ::attn::HostTarget host = ::attn::HostTarget::native();
   if (llvm::Error error = runPipeline(module, result.times, "tile to llvm", [&](OpPassManager &pm) {
         ::attn::buildHostPipeline(pm, host.conversionOptions());
@@ -345,7 +368,6 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  keepKernelsOnly();
   if (llvm::Error error = runPipeline(module, result.times, "tile to gpu",
                                       [&](OpPassManager &pm) { ::attn::buildGpuPipeline(pm, target.chip); }))
     return error;
@@ -400,10 +422,15 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     };
     return residentCtas(target, number("attn.threads"), registers, number("attn.smem"));
   };
-  ::attn::BundleBlob blob = haveCubin ? ::attn::BundleBlob{"cubin", assembly.cubin} : ::attn::BundleBlob{"ptx", ptx};
+  // PTX beside the machine code lets later machines run the bundle; code for sm_NNa runs on that machine alone.
+  std::vector<::attn::BundleBlob> blobs;
+  if (haveCubin)
+    blobs.push_back({"cubin", assembly.cubin});
+  if (!haveCubin || llvm::isDigit(target.chip.back()))
+    blobs.push_back({"ptx", ptx});
   SymbolTable table(gpuModule);
   auto bundle =
-      makeBundle(std::move(*manifest), {blob}, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
+      makeBundle(std::move(*manifest), blobs, [&](llvm::StringRef name) { return table.lookup(name); }, ctasPerSm);
   if (!bundle)
     return bundle.takeError();
   result.output = std::move(*bundle);

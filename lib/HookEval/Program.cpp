@@ -5,21 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One closure per op over offsets into a frame. Integers are kept as the
-// sign-extended value of their width (i1: 0 or 1); nothing that IR can say
-// traps: division by zero gives 0, an out-of-range shift 0, an out-of-range
-// conversion the nearest value, a load out of bounds 0 and an error.
+// One closure per op over offsets into a frame; what an op computes is
+// ScalarOps'. A load out of bounds gives 0 and an error.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/HookEval/Program.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
+#include "attn/ScalarOps/ScalarOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
-#include <cstring>
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -43,45 +40,9 @@ std::string EvalErrors::take() {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// Sign-extends the low `width` bits; i1 is 0 or 1.
-static int64_t wrap(uint64_t value, unsigned width) {
-  if (width == 1)
-    return int64_t(value & 1);
-  if (width >= 64)
-    return int64_t(value);
-  return int64_t(value << (64 - width)) >> (64 - width);
-}
-static uint64_t unsignedOf(int64_t value, unsigned width) {
-  return width >= 64 ? uint64_t(value) : uint64_t(value) & ((uint64_t(1) << width) - 1);
-}
-/// i1 read as a signed number is 0 or -1.
-static int64_t signedOf(int64_t value, unsigned width) { return width == 1 ? -(value & 1) : value; }
-
 static ref::Storage storageOf(Type type) {
   return type.isF16() ? ref::Storage::F16 : type.isBF16() ? ref::Storage::BF16 : ref::Storage::F32;
 }
-
-static int64_t divide(int64_t a, int64_t b) {
-  if (b == 0)
-    return 0;
-  return b == -1 ? int64_t(0 - uint64_t(a)) : a / b;
-}
-static int64_t remainder(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-
-static int64_t toInteger(double x, unsigned width, bool isSigned) {
-  if (std::isnan(x))
-    return 0;
-  x = std::trunc(x);
-  double low = isSigned ? -std::ldexp(1.0, width - 1) : 0, high = std::ldexp(1.0, isSigned ? width - 1 : width);
-  if (x < low)
-    return isSigned ? wrap(uint64_t(1) << (width - 1), width) : 0;
-  if (x >= high)
-    return isSigned ? wrap((uint64_t(1) << (width - 1)) - 1, width) : wrap(~uint64_t(0), width);
-  return isSigned ? int64_t(x) : wrap(uint64_t(x), width);
-}
-
-static double maximum(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b; }
-static double minimum(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b; }
 
 //===----------------------------------------------------------------------===//
 // Translation
@@ -100,9 +61,8 @@ public:
 private:
   LogicalResult translate(Block &block, std::vector<Step> &steps);
   FailureOr<Step> step(Operation *op);
-  FailureOr<Step> arith(Operation *op);
+  FailureOr<Step> elementwise(Operation *op);
   FailureOr<Step> convert(Operation *op);
-  FailureOr<Step> math(Operation *op);
   FailureOr<Step> load(memref::LoadOp op);
   FailureOr<Step> branch(scf::IfOp op);
   FailureOr<Step> rope(RopeOp op);
@@ -111,9 +71,9 @@ private:
   FailureOr<Slot> define(Value value);
   FailureOr<Slot> use(Value value);
 
-  /// result lane = fn(operand lanes) on floats.
+  /// result lane = fn(operand lanes).
   template <typename Fn> FailureOr<Step> floats(Operation *op, Fn fn);
-  template <typename Fn> FailureOr<Step> ints(Operation *op, Fn fn);
+  FailureOr<Step> ints(Operation *op, IntegerFn fn);
   FailureOr<SmallVector<Slot>> operands(Operation *op);
 
   const DenseMap<Value, HookParam> &params;
@@ -203,7 +163,7 @@ template <typename Fn> FailureOr<Step> ProgramBuilder::floats(Operation *op, Fn 
   });
 }
 
-template <typename Fn> FailureOr<Step> ProgramBuilder::ints(Operation *op, Fn fn) {
+FailureOr<Step> ProgramBuilder::ints(Operation *op, IntegerFn fn) {
   auto in = operands(op);
   if (failed(in))
     return failure();
@@ -215,80 +175,13 @@ template <typename Fn> FailureOr<Step> ProgramBuilder::ints(Operation *op, Fn fn
   return Step([=](Frame &frame) {
     int64_t *i = frame.i.data();
     for (int64_t lane = 0; lane < lanes; ++lane)
-      i[d + lane] = wrap(uint64_t(fn(i[a + lane], i[b + lane], width)), outWidth);
+      i[d + lane] = wrapInteger(fn(i[a + lane], i[b + lane], width), outWidth);
   });
 }
 
 //===----------------------------------------------------------------------===//
-// arith
+// Elementwise ops
 //===----------------------------------------------------------------------===//
-
-static bool compareInts(arith::CmpIPredicate predicate, int64_t a, int64_t b, unsigned width) {
-  int64_t sa = signedOf(a, width), sb = signedOf(b, width);
-  uint64_t ua = unsignedOf(a, width), ub = unsignedOf(b, width);
-  switch (predicate) {
-  case arith::CmpIPredicate::eq:
-    return a == b;
-  case arith::CmpIPredicate::ne:
-    return a != b;
-  case arith::CmpIPredicate::slt:
-    return sa < sb;
-  case arith::CmpIPredicate::sle:
-    return sa <= sb;
-  case arith::CmpIPredicate::sgt:
-    return sa > sb;
-  case arith::CmpIPredicate::sge:
-    return sa >= sb;
-  case arith::CmpIPredicate::ult:
-    return ua < ub;
-  case arith::CmpIPredicate::ule:
-    return ua <= ub;
-  case arith::CmpIPredicate::ugt:
-    return ua > ub;
-  case arith::CmpIPredicate::uge:
-    return ua >= ub;
-  }
-  return false;
-}
-
-static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
-  bool unordered = std::isnan(a) || std::isnan(b);
-  switch (predicate) {
-  case arith::CmpFPredicate::AlwaysFalse:
-    return false;
-  case arith::CmpFPredicate::AlwaysTrue:
-    return true;
-  case arith::CmpFPredicate::ORD:
-    return !unordered;
-  case arith::CmpFPredicate::UNO:
-    return unordered;
-  case arith::CmpFPredicate::OEQ:
-    return !unordered && a == b;
-  case arith::CmpFPredicate::OGT:
-    return !unordered && a > b;
-  case arith::CmpFPredicate::OGE:
-    return !unordered && a >= b;
-  case arith::CmpFPredicate::OLT:
-    return !unordered && a < b;
-  case arith::CmpFPredicate::OLE:
-    return !unordered && a <= b;
-  case arith::CmpFPredicate::ONE:
-    return !unordered && a != b;
-  case arith::CmpFPredicate::UEQ:
-    return unordered || a == b;
-  case arith::CmpFPredicate::UGT:
-    return unordered || a > b;
-  case arith::CmpFPredicate::UGE:
-    return unordered || a >= b;
-  case arith::CmpFPredicate::ULT:
-    return unordered || a < b;
-  case arith::CmpFPredicate::ULE:
-    return unordered || a <= b;
-  case arith::CmpFPredicate::UNE:
-    return unordered || a != b;
-  }
-  return false;
-}
 
 FailureOr<Step> ProgramBuilder::constant(arith::ConstantOp op) {
   FailureOr<Slot> slot = define(op.getResult());
@@ -305,94 +198,24 @@ FailureOr<Step> ProgramBuilder::constant(arith::ConstantOp op) {
     double number = cast<FloatAttr>(value).getValueAsDouble();
     std::fill_n(frame.f.begin() + slot->offset, slot->lanes, number);
   } else {
-    int64_t number = wrap(cast<IntegerAttr>(value).getValue().getZExtValue(), slot->width);
+    int64_t number = wrapInteger(cast<IntegerAttr>(value).getValue().getZExtValue(), slot->width);
     std::fill_n(frame.i.begin() + slot->offset, slot->lanes, number);
   }
   return Step();
 }
 
-FailureOr<Step> ProgramBuilder::arith(Operation *op) {
-  auto inF = [&](auto fn) { return floats(op, fn); };
-  auto inI = [&](auto fn) { return ints(op, fn); };
-  using namespace mlir::arith;
-  return TypeSwitch<Operation *, FailureOr<Step>>(op)
-      .Case<ConstantOp>([&](auto o) { return constant(o); })
-      .Case<AddFOp>([&](auto) { return inF([](double a, double b, double) { return a + b; }); })
-      .Case<SubFOp>([&](auto) { return inF([](double a, double b, double) { return a - b; }); })
-      .Case<MulFOp>([&](auto) { return inF([](double a, double b, double) { return a * b; }); })
-      .Case<DivFOp>([&](auto) { return inF([](double a, double b, double) { return a / b; }); })
-      .Case<NegFOp>([&](auto) { return inF([](double a, double, double) { return -a; }); })
-      .Case<MaximumFOp>([&](auto) { return inF([](double a, double b, double) { return maximum(a, b); }); })
-      .Case<MinimumFOp>([&](auto) { return inF([](double a, double b, double) { return minimum(a, b); }); })
-      .Case<MaxNumFOp>([&](auto) { return inF([](double a, double b, double) { return std::fmax(a, b); }); })
-      .Case<MinNumFOp>([&](auto) { return inF([](double a, double b, double) { return std::fmin(a, b); }); })
-      .Case<AddIOp>([&](auto) { return inI([](uint64_t a, uint64_t b, unsigned) { return a + b; }); })
-      .Case<SubIOp>([&](auto) { return inI([](uint64_t a, uint64_t b, unsigned) { return a - b; }); })
-      .Case<MulIOp>([&](auto) { return inI([](uint64_t a, uint64_t b, unsigned) { return a * b; }); })
-      .Case<AndIOp>([&](auto) { return inI([](uint64_t a, uint64_t b, unsigned) { return a & b; }); })
-      .Case<OrIOp>([&](auto) { return inI([](uint64_t a, uint64_t b, unsigned) { return a | b; }); })
-      .Case<XOrIOp>([&](auto) { return inI([](uint64_t a, uint64_t b, unsigned) { return a ^ b; }); })
-      .Case<DivSIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) { return divide(signedOf(a, w), signedOf(b, w)); });
-      })
-      .Case<RemSIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) { return remainder(signedOf(a, w), signedOf(b, w)); });
-      })
-      .Case<DivUIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) {
-          uint64_t d = unsignedOf(b, w);
-          return d ? unsignedOf(a, w) / d : 0;
-        });
-      })
-      .Case<RemUIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) {
-          uint64_t d = unsignedOf(b, w);
-          return d ? unsignedOf(a, w) % d : 0;
-        });
-      })
-      .Case<MaxSIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) { return std::max(signedOf(a, w), signedOf(b, w)); });
-      })
-      .Case<MinSIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) { return std::min(signedOf(a, w), signedOf(b, w)); });
-      })
-      .Case<MaxUIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) { return std::max(unsignedOf(a, w), unsignedOf(b, w)); });
-      })
-      .Case<MinUIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) { return std::min(unsignedOf(a, w), unsignedOf(b, w)); });
-      })
-      .Case<ShLIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) {
-          uint64_t s = unsignedOf(b, w);
-          return s >= w ? 0 : uint64_t(a) << s;
-        });
-      })
-      .Case<ShRUIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) {
-          uint64_t s = unsignedOf(b, w);
-          return s >= w ? 0 : unsignedOf(a, w) >> s;
-        });
-      })
-      .Case<ShRSIOp>([&](auto) {
-        return inI([](int64_t a, int64_t b, unsigned w) {
-          uint64_t s = unsignedOf(b, w);
-          return s >= w ? 0 : signedOf(a, w) >> s;
-        });
-      })
-      .Case<CmpIOp>([&](CmpIOp o) {
-        return inI([p = o.getPredicate()](int64_t a, int64_t b, unsigned w) { return compareInts(p, a, b, w); });
-      })
-      .Case<TruncIOp, ExtSIOp, IndexCastOp>(
-          [&](auto) { return inI([](int64_t a, int64_t, unsigned w) { return signedOf(a, w); }); })
-      .Case<ExtUIOp, IndexCastUIOp>(
-          [&](auto) { return inI([](int64_t a, int64_t, unsigned w) { return unsignedOf(a, w); }); })
-      .Case<TruncFOp>([&](TruncFOp o) {
-        ref::Storage type = storageOf(getElementTypeOrSelf(o.getType()));
-        return inF([type](double a, double, double) { return ref::roundTo(type, a); });
-      })
-      .Case<ExtFOp>([&](auto) { return inF([](double a, double, double) { return a; }); })
-      .Default([&](Operation *) { return convert(op); });
+FailureOr<Step> ProgramBuilder::elementwise(Operation *op) {
+  if (auto trunc = dyn_cast<arith::TruncFOp>(op))
+    return floats(op, [type = storageOf(getElementTypeOrSelf(trunc.getType()))](double a, double, double) {
+      return ref::roundTo(type, a);
+    });
+  if (isa<math::FmaOp>(op) && strict) // one rounding, to fp32
+    return floats(op, [](double a, double b, double c) { return double(std::fma(float(a), float(b), float(c))); });
+  if (FloatFn fn = findFloatFn(op))
+    return floats(op, fn);
+  if (IntegerFn fn = findIntegerFn(op))
+    return ints(op, fn);
+  return convert(op);
 }
 
 /// Ops between floats and integers, and select.
@@ -409,25 +232,26 @@ FailureOr<Step> ProgramBuilder::convert(Operation *op) {
   int64_t lanes = out->lanes, d = out->offset, a = (*in)[0].offset, b = in->size() > 1 ? (*in)[1].offset : a;
   unsigned fromWidth = (*in)[0].width, toWidth = out->width;
   bool round = strict;
-  if (auto compare = dyn_cast<CmpFOp>(op))
-    return Step([=, p = compare.getPredicate()](Frame &frame) {
+  if (isa<CmpFOp>(op))
+    return Step([=, fn = findCompareFn(op)](Frame &frame) {
       for (int64_t lane = 0; lane < lanes; ++lane)
-        frame.i[d + lane] = compareFloats(p, frame.f[a + lane], frame.f[b + lane]);
+        frame.i[d + lane] = fn(frame.f[a + lane], frame.f[b + lane]);
     });
   if (isa<SIToFPOp, UIToFPOp>(op))
     return Step([=, isSigned = isa<SIToFPOp>(op)](Frame &frame) {
       for (int64_t lane = 0; lane < lanes; ++lane) {
         int64_t x = frame.i[a + lane];
         // Straight to float: by way of double an i64 would be rounded twice.
-        frame.f[d + lane] = isSigned ? (round ? double(float(signedOf(x, fromWidth))) : double(signedOf(x, fromWidth)))
-                            : round  ? double(float(unsignedOf(x, fromWidth)))
-                                     : double(unsignedOf(x, fromWidth));
+        frame.f[d + lane] = isSigned
+                                ? (round ? double(float(signedValue(x, fromWidth))) : double(signedValue(x, fromWidth)))
+                            : round ? double(float(unsignedValue(x, fromWidth)))
+                                    : double(unsignedValue(x, fromWidth));
       }
     });
   if (isa<FPToSIOp, FPToUIOp>(op))
     return Step([=, isSigned = isa<FPToSIOp>(op)](Frame &frame) {
       for (int64_t lane = 0; lane < lanes; ++lane)
-        frame.i[d + lane] = toInteger(frame.f[a + lane], toWidth, isSigned);
+        frame.i[d + lane] = floatToInteger(frame.f[a + lane], toWidth, isSigned);
     });
   if (isa<BitcastOp>(op)) {
     bool fromFloat = (*in)[0].isFloat, toFloat = out->isFloat;
@@ -436,11 +260,11 @@ FailureOr<Step> ProgramBuilder::convert(Operation *op) {
     return Step([=](Frame &frame) {
       for (int64_t lane = 0; lane < lanes; ++lane) {
         uint64_t bits =
-            fromFloat ? ref::encodeDouble(fromType, frame.f[a + lane]) : unsignedOf(frame.i[a + lane], fromWidth);
+            fromFloat ? ref::encodeDouble(fromType, frame.f[a + lane]) : unsignedValue(frame.i[a + lane], fromWidth);
         if (toFloat)
           frame.f[d + lane] = ref::decode(toType, uint32_t(bits));
         else
-          frame.i[d + lane] = wrap(bits, toWidth);
+          frame.i[d + lane] = wrapInteger(bits, toWidth);
       }
     });
   }
@@ -459,34 +283,8 @@ FailureOr<Step> ProgramBuilder::convert(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// math, memref, scf, attn
+// memref, scf, attn
 //===----------------------------------------------------------------------===//
-
-FailureOr<Step> ProgramBuilder::math(Operation *op) {
-  using namespace mlir::math;
-  using Unary = double (*)(double);
-  Unary fn = TypeSwitch<Operation *, Unary>(op)
-                 .Case<AbsFOp>([](auto) { return Unary([](double x) { return std::fabs(x); }); })
-                 .Case<CeilOp>([](auto) { return Unary([](double x) { return std::ceil(x); }); })
-                 .Case<FloorOp>([](auto) { return Unary([](double x) { return std::floor(x); }); })
-                 .Case<CosOp>([](auto) { return Unary([](double x) { return std::cos(x); }); })
-                 .Case<SinOp>([](auto) { return Unary([](double x) { return std::sin(x); }); })
-                 .Case<ExpOp>([](auto) { return Unary([](double x) { return std::exp(x); }); })
-                 .Case<Exp2Op>([](auto) { return Unary([](double x) { return std::exp2(x); }); })
-                 .Case<LogOp>([](auto) { return Unary([](double x) { return std::log(x); }); })
-                 .Case<Log2Op>([](auto) { return Unary([](double x) { return std::log2(x); }); })
-                 .Case<SqrtOp>([](auto) { return Unary([](double x) { return std::sqrt(x); }); })
-                 .Case<RsqrtOp>([](auto) { return Unary([](double x) { return 1.0 / std::sqrt(x); }); })
-                 .Case<TanhOp>([](auto) { return Unary([](double x) { return std::tanh(x); }); })
-                 .Default([](Operation *) { return Unary(nullptr); });
-  if (fn)
-    return floats(op, [fn](double a, double, double) { return fn(a); });
-  if (isa<FmaOp>(op) && strict)
-    return floats(op, [](double a, double b, double c) { return double(std::fma(float(a), float(b), float(c))); });
-  if (isa<FmaOp>(op))
-    return floats(op, [](double a, double b, double c) { return std::fma(a, b, c); });
-  return op->emitError() << "the hook evaluator does not know '" << op->getName() << "'";
-}
 
 FailureOr<Step> ProgramBuilder::load(memref::LoadOp op) {
   auto it = params.find(op.getMemref());
@@ -649,11 +447,9 @@ FailureOr<Step> ProgramBuilder::step(Operation *op) {
         std::fill_n(frame.i.begin() + out.offset, out.lanes, frame.i[in.offset]);
     });
   }
-  if (isa<math::MathDialect>(op->getDialect()))
-    return math(op);
-  if (isa<arith::ArithDialect>(op->getDialect()))
-    return arith(op);
-  return op->emitError() << "the hook evaluator does not know '" << op->getName() << "'";
+  if (auto constantOp = dyn_cast<arith::ConstantOp>(op))
+    return constant(constantOp);
+  return elementwise(op);
 }
 
 LogicalResult ProgramBuilder::translate(Block &block, std::vector<Step> &steps) {

@@ -132,7 +132,7 @@ bool Task::runScalar(Operation *op) {
       if (!body)
         return false;
       instr.callee = &body->code;
-      instr.pred = body->frame;
+      instr.frameSize = body->frame;
     }
   }
   SmallVector<Word, 8> frame(instr.in.size() + instr.out.size(), Word{});
@@ -177,6 +177,7 @@ bool Task::runOp(Operation *op) {
       })
       .Case<SliceOp>([&](auto o) { return runSlice(o); })
       .Case<ConcatOp>([&](auto o) { return runConcat(o); })
+      .Case<SwapPairsOp>([&](auto o) { return runSwapPairs(o); })
       .Case<ConvertLayoutOp>([&](ConvertLayoutOp o) {
         Val val = get(o.getSource());
         get(o.getResult()) = val;

@@ -195,6 +195,7 @@ private:
   bool runDot(Operation *op, const Val &a, const Val &b, const Tile *acc, bool transposeB, RegType type, Val &out);
   bool runSlice(SliceOp op);
   bool runConcat(ConcatOp op);
+  bool runSwapPairs(SwapPairsOp op);
   // AsyncOps.cpp
   bool runPipeline(PipelineOp op);
   bool runAcquire(ProducerAcquireOp op);

@@ -5,13 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Values are exact where the op is: floats are computed in double and rounded
-// to their type, integers wrap at their width.
+// What an op computes is ScalarOps'; here floats are rounded to their type.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Scalar.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
 using namespace mlir;
@@ -78,6 +77,7 @@ void Buffer::fill(double value) {
 
 namespace {
 enum Kind : int {
+  kUnknown = -1,
   // Control and memory.
   kIf,
   kFor,
@@ -85,272 +85,76 @@ enum Kind : int {
   kLoad,
   kDim,
   kConstant,
-  // Integers.
-  kAddI,
-  kSubI,
-  kMulI,
-  kDivSI,
-  kDivUI,
-  kRemSI,
-  kRemUI,
-  kFloorDivSI,
-  kCeilDivSI,
-  kCeilDivUI,
-  kMinSI,
-  kMaxSI,
-  kMinUI,
-  kMaxUI,
-  kAndI,
-  kOrI,
-  kXOrI,
-  kShlI,
-  kShrSI,
-  kShrUI,
-  kCmpI,
   kSelect,
-  kIndexCast,
-  kIndexCastUI,
-  kExtSI,
-  kExtUI,
-  kTruncI,
-  kMulSIExt,
-  kMulUIExt,
-  kAbsI,
+  // ScalarOps.
+  kInteger,
+  kDivision,
+  kFloat,
+  kCompareF,
+  kIntegerToFloat,
+  kFloatToInteger,
+  // What only kernels have, from the expansion of math.
+  kMulExtended,
   kCtlz,
-  // Floats.
-  kAddF,
-  kSubF,
-  kMulF,
-  kDivF,
-  kRemF,
-  kNegF,
-  kMaximumF,
-  kMinimumF,
-  kMaxNumF,
-  kMinNumF,
-  kCmpF,
-  kExtF,
-  kTruncF,
-  kSIToFP,
-  kUIToFP,
-  kFPToSI,
-  kFPToUI,
-  kBitcast,
-  kFma,
-  kPowF,
-  kAtan2,
-  kCopySign,
-  kUnary // math functions of one operand follow: kUnary + number
+  kBitcast
 };
 } // namespace
 
-using Unary = double (*)(double);
-static const std::pair<const char *, Unary> unaries[] = {
-    {"math.exp", [](double x) { return std::exp(x); }},
-    {"math.exp2", [](double x) { return std::exp2(x); }},
-    {"math.expm1", [](double x) { return std::expm1(x); }},
-    {"math.log", [](double x) { return std::log(x); }},
-    {"math.log2", [](double x) { return std::log2(x); }},
-    {"math.log10", [](double x) { return std::log10(x); }},
-    {"math.log1p", [](double x) { return std::log1p(x); }},
-    {"math.tanh", [](double x) { return std::tanh(x); }},
-    {"math.sinh", [](double x) { return std::sinh(x); }},
-    {"math.cosh", [](double x) { return std::cosh(x); }},
-    {"math.sin", [](double x) { return std::sin(x); }},
-    {"math.cos", [](double x) { return std::cos(x); }},
-    {"math.tan", [](double x) { return std::tan(x); }},
-    {"math.atan", [](double x) { return std::atan(x); }},
-    {"math.erf", [](double x) { return std::erf(x); }},
-    {"math.sqrt", [](double x) { return std::sqrt(x); }},
-    {"math.rsqrt", [](double x) { return 1 / std::sqrt(x); }},
-    {"math.cbrt", [](double x) { return std::cbrt(x); }},
-    {"math.absf", [](double x) { return std::fabs(x); }},
-    {"math.floor", [](double x) { return std::floor(x); }},
-    {"math.ceil", [](double x) { return std::ceil(x); }},
-    {"math.trunc", [](double x) { return std::trunc(x); }},
-    {"math.round", [](double x) { return std::round(x); }},
-    {"math.roundeven", [](double x) { return std::nearbyint(x); }},
-};
-
-static const llvm::StringMap<int> &getKinds() {
-  static const llvm::StringMap<int> *kinds = [] {
-    auto *map = new llvm::StringMap<int>{{"scf.if", kIf},
-                                         {"scf.for", kFor},
-                                         {"func.call", kCall},
-                                         {"memref.load", kLoad},
-                                         {"memref.dim", kDim},
-                                         {"arith.constant", kConstant},
-                                         {"arith.addi", kAddI},
-                                         {"arith.subi", kSubI},
-                                         {"arith.muli", kMulI},
-                                         {"arith.divsi", kDivSI},
-                                         {"arith.divui", kDivUI},
-                                         {"arith.remsi", kRemSI},
-                                         {"arith.remui", kRemUI},
-                                         {"arith.floordivsi", kFloorDivSI},
-                                         {"arith.ceildivsi", kCeilDivSI},
-                                         {"arith.ceildivui", kCeilDivUI},
-                                         {"arith.minsi", kMinSI},
-                                         {"arith.maxsi", kMaxSI},
-                                         {"arith.minui", kMinUI},
-                                         {"arith.maxui", kMaxUI},
-                                         {"arith.andi", kAndI},
-                                         {"arith.ori", kOrI},
-                                         {"arith.xori", kXOrI},
-                                         {"arith.shli", kShlI},
-                                         {"arith.shrsi", kShrSI},
-                                         {"arith.shrui", kShrUI},
-                                         {"arith.cmpi", kCmpI},
-                                         {"arith.select", kSelect},
-                                         {"arith.index_cast", kIndexCast},
-                                         {"arith.index_castui", kIndexCastUI},
-                                         {"arith.extsi", kExtSI},
-                                         {"arith.extui", kExtUI},
-                                         {"arith.trunci", kTruncI},
-                                         {"arith.mulsi_extended", kMulSIExt},
-                                         {"arith.mului_extended", kMulUIExt},
-                                         {"math.absi", kAbsI},
-                                         {"math.ctlz", kCtlz},
-                                         {"arith.addf", kAddF},
-                                         {"arith.subf", kSubF},
-                                         {"arith.mulf", kMulF},
-                                         {"arith.divf", kDivF},
-                                         {"arith.remf", kRemF},
-                                         {"arith.negf", kNegF},
-                                         {"arith.maximumf", kMaximumF},
-                                         {"arith.minimumf", kMinimumF},
-                                         {"arith.maxnumf", kMaxNumF},
-                                         {"arith.minnumf", kMinNumF},
-                                         {"arith.cmpf", kCmpF},
-                                         {"arith.extf", kExtF},
-                                         {"arith.truncf", kTruncF},
-                                         {"arith.sitofp", kSIToFP},
-                                         {"arith.uitofp", kUIToFP},
-                                         {"arith.fptosi", kFPToSI},
-                                         {"arith.fptoui", kFPToUI},
-                                         {"arith.bitcast", kBitcast},
-                                         {"math.fma", kFma},
-                                         {"math.powf", kPowF},
-                                         {"math.atan2", kAtan2},
-                                         {"math.copysign", kCopySign}};
-    for (auto [i, unary] : llvm::enumerate(unaries))
-      map->try_emplace(unary.first, kUnary + static_cast<int>(i));
-    return map;
-  }();
-  return *kinds;
+static Kind getKind(Operation *op) {
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+          arith::CeilDivUIOp>(op))
+    return kDivision;
+  if (::attn::findIntegerFn(op))
+    return kInteger;
+  if (::attn::findFloatFn(op))
+    return kFloat;
+  return llvm::TypeSwitch<Operation *, Kind>(op)
+      .Case<scf::IfOp>([](auto) { return kIf; })
+      .Case<scf::ForOp>([](auto) { return kFor; })
+      .Case<func::CallOp>([](auto) { return kCall; })
+      .Case<memref::LoadOp>([](auto) { return kLoad; })
+      .Case<memref::DimOp>([](auto) { return kDim; })
+      .Case<arith::ConstantOp>([](auto) { return kConstant; })
+      .Case<arith::SelectOp>([](auto) { return kSelect; })
+      .Case<arith::CmpFOp>([](auto) { return kCompareF; })
+      .Case<arith::SIToFPOp, arith::UIToFPOp>([](auto) { return kIntegerToFloat; })
+      .Case<arith::FPToSIOp, arith::FPToUIOp>([](auto) { return kFloatToInteger; })
+      .Case<arith::MulSIExtendedOp, arith::MulUIExtendedOp>([](auto) { return kMulExtended; })
+      .Case<math::CountLeadingZerosOp>([](auto) { return kCtlz; })
+      .Case<arith::BitcastOp>([](auto) { return kBitcast; })
+      .Default([](Operation *) { return kUnknown; });
 }
 
-int interp::getKind(Operation *op) {
-  auto it = getKinds().find(op->getName().getStringRef());
-  return it == getKinds().end() ? -1 : it->second;
-}
+/// Whether the values of this type are words that the functions below take.
+static bool isScalar(Type type) { return type.isIntOrIndexOrFloat() && ::attn::scalarWidth(type) <= 64; }
 
 void interp::decode(Operation *op, Instr &instr) {
   instr.op = op;
   instr.kind = getKind(op);
+  instr.integer = ::attn::findIntegerFn(op);
+  instr.real = ::attn::findFloatFn(op);
+  instr.compare = ::attn::findCompareFn(op);
   if (op->getNumOperands())
     instr.from = op->getOperand(0).getType();
   if (op->getNumResults())
     instr.to = op->getResult(0).getType();
-  if (auto cmp = dyn_cast<arith::CmpIOp>(op))
-    instr.pred = static_cast<int64_t>(cmp.getPredicate());
-  if (auto cmp = dyn_cast<arith::CmpFOp>(op))
-    instr.pred = static_cast<int64_t>(cmp.getPredicate());
+  // Vectors and tensors are no scalars.
+  if (instr.kind >= kInteger && !(isScalar(instr.from) && isScalar(instr.to)))
+    instr.kind = kUnknown;
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     if (auto f = dyn_cast<FloatAttr>(constant.getValue()))
       instr.constant.f = f.getValueAsDouble();
-    else if (auto i = dyn_cast<IntegerAttr>(constant.getValue()))
-      instr.constant.i = i.getType().isInteger(1) ? i.getValue().getZExtValue() : i.getValue().getSExtValue();
+    else if (auto i = dyn_cast<IntegerAttr>(constant.getValue()); i && i.getValue().getBitWidth() <= 64)
+      instr.constant.i = ::attn::wrapInteger(i.getValue().getZExtValue(), ::attn::scalarWidth(i.getType()));
     else
-      instr.kind = -1;
+      instr.kind = kUnknown;
   }
-}
-
-static unsigned getWidth(Type type) { return type.isIndex() ? 64 : type.getIntOrFloatBitWidth(); }
-
-/// The integer `value` as its type stores it: sign-extended, but i1 as 0 or 1.
-static int64_t wrap(Type type, int64_t value) {
-  unsigned width = getWidth(type);
-  if (width == 64)
-    return value;
-  if (width == 1)
-    return value & 1;
-  return llvm::SignExtend64(value, width);
-}
-static uint64_t getUnsigned(Type type, int64_t value) {
-  unsigned width = getWidth(type);
-  return width == 64 ? value : value & ((uint64_t(1) << width) - 1);
-}
-
-static bool compareI(arith::CmpIPredicate pred, int64_t a, int64_t b, uint64_t ua, uint64_t ub) {
-  switch (pred) {
-  case arith::CmpIPredicate::eq:
-    return a == b;
-  case arith::CmpIPredicate::ne:
-    return a != b;
-  case arith::CmpIPredicate::slt:
-    return a < b;
-  case arith::CmpIPredicate::sle:
-    return a <= b;
-  case arith::CmpIPredicate::sgt:
-    return a > b;
-  case arith::CmpIPredicate::sge:
-    return a >= b;
-  case arith::CmpIPredicate::ult:
-    return ua < ub;
-  case arith::CmpIPredicate::ule:
-    return ua <= ub;
-  case arith::CmpIPredicate::ugt:
-    return ua > ub;
-  case arith::CmpIPredicate::uge:
-    return ua >= ub;
-  }
-  llvm_unreachable("unknown predicate");
-}
-
-static bool compareF(arith::CmpFPredicate pred, double a, double b) {
-  bool un = std::isnan(a) || std::isnan(b);
-  switch (pred) {
-  case arith::CmpFPredicate::AlwaysFalse:
-    return false;
-  case arith::CmpFPredicate::OEQ:
-    return !un && a == b;
-  case arith::CmpFPredicate::OGT:
-    return !un && a > b;
-  case arith::CmpFPredicate::OGE:
-    return !un && a >= b;
-  case arith::CmpFPredicate::OLT:
-    return !un && a < b;
-  case arith::CmpFPredicate::OLE:
-    return !un && a <= b;
-  case arith::CmpFPredicate::ONE:
-    return !un && a != b;
-  case arith::CmpFPredicate::ORD:
-    return !un;
-  case arith::CmpFPredicate::UEQ:
-    return un || a == b;
-  case arith::CmpFPredicate::UGT:
-    return un || a > b;
-  case arith::CmpFPredicate::UGE:
-    return un || a >= b;
-  case arith::CmpFPredicate::ULT:
-    return un || a < b;
-  case arith::CmpFPredicate::ULE:
-    return un || a <= b;
-  case arith::CmpFPredicate::UNE:
-    return un || a != b;
-  case arith::CmpFPredicate::UNO:
-    return un;
-  case arith::CmpFPredicate::AlwaysTrue:
-    return true;
-  }
-  llvm_unreachable("unknown predicate");
 }
 
 static uint64_t toBits(Type type, Word word) {
   auto f = dyn_cast<FloatType>(type);
   if (!f)
-    return getUnsigned(type, word.i);
+    return ::attn::unsignedValue(word.i, ::attn::scalarWidth(type));
   llvm::APFloat number(word.f);
   bool lossy;
   number.convert(f.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lossy);
@@ -360,7 +164,7 @@ static Word fromBits(Type type, uint64_t bits) {
   Word word = {};
   auto f = dyn_cast<FloatType>(type);
   if (!f) {
-    word.i = wrap(type, bits);
+    word.i = ::attn::wrapInteger(bits, ::attn::scalarWidth(type));
     return word;
   }
   llvm::APFloat number(f.getFloatSemantics(), llvm::APInt(f.getWidth(), bits));
@@ -376,153 +180,13 @@ static bool fail(std::optional<Failure> &failure, Operation *op, const Twine &me
   return false;
 }
 
-static double maximum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::fmax(a, b); }
-static double minimum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::fmin(a, b); }
-
-/// Integer ops of two operands; false on a division by zero.
-static bool runInteger(const Instr &instr, Word x, Word y, int64_t &r) {
-  int64_t a = x.i, b = y.i;
-  uint64_t ua = getUnsigned(instr.from, a), ub = getUnsigned(instr.from, b);
-  unsigned width = getWidth(instr.from);
-  bool overflow = b == -1; // min / -1
-  switch (instr.kind) {
-  case kAddI:
-    r = static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    return true;
-  case kSubI:
-    r = static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-    return true;
-  case kMulI:
-    r = static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-    return true;
-  case kDivSI:
-    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : b ? a / b : 0;
-    return b;
-  case kDivUI:
-    r = ub ? ua / ub : 0;
-    return ub;
-  case kRemSI:
-    r = overflow || !b ? 0 : a % b;
-    return b;
-  case kRemUI:
-    r = ub ? ua % ub : 0;
-    return ub;
-  case kFloorDivSI:
-    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a))
-        : b      ? a / b - ((a % b != 0) && ((a < 0) != (b < 0)))
-                 : 0;
-    return b;
-  case kCeilDivSI:
-    r = overflow ? static_cast<int64_t>(-static_cast<uint64_t>(a))
-        : b      ? a / b + ((a % b != 0) && ((a < 0) == (b < 0)))
-                 : 0;
-    return b;
-  case kCeilDivUI:
-    r = ub ? ua / ub + (ua % ub != 0) : 0;
-    return ub;
-  case kMinSI:
-    r = std::min(a, b);
-    return true;
-  case kMaxSI:
-    r = std::max(a, b);
-    return true;
-  case kMinUI:
-    r = ua < ub ? a : b;
-    return true;
-  case kMaxUI:
-    r = ua > ub ? a : b;
-    return true;
-  case kAndI:
-    r = a & b;
-    return true;
-  case kOrI:
-    r = a | b;
-    return true;
-  case kXOrI:
-    r = a ^ b;
-    return true;
-  case kShlI:
-    r = ub < width ? static_cast<int64_t>(ua << ub) : 0;
-    return true;
-  case kShrSI:
-    r = a >> std::min<uint64_t>(ub, 63);
-    return true;
-  case kShrUI:
-    r = ub < width ? ua >> ub : 0;
-    return true;
-  default:
-    llvm_unreachable("not an integer op");
-  }
-}
-
-static bool runFloat(const Instr &instr, Word a, Word b, Word c, double &r) {
-  switch (instr.kind) {
-  case kAddF:
-    r = a.f + b.f;
-    return true;
-  case kSubF:
-    r = a.f - b.f;
-    return true;
-  case kMulF:
-    r = a.f * b.f;
-    return true;
-  case kDivF:
-    r = a.f / b.f;
-    return true;
-  case kRemF:
-    r = std::fmod(a.f, b.f);
-    return true;
-  case kNegF:
-    r = -a.f;
-    return true;
-  case kMaximumF:
-    r = maximum(a.f, b.f);
-    return true;
-  case kMinimumF:
-    r = minimum(a.f, b.f);
-    return true;
-  case kMaxNumF:
-    r = std::fmax(a.f, b.f);
-    return true;
-  case kMinNumF:
-    r = std::fmin(a.f, b.f);
-    return true;
-  case kExtF:
-  case kTruncF:
-    r = a.f;
-    return true;
-  case kSIToFP:
-    r = static_cast<double>(instr.from.isInteger(1) ? -a.i : a.i);
-    return true;
-  case kUIToFP:
-    r = static_cast<double>(getUnsigned(instr.from, a.i));
-    return true;
-  case kFma:
-    r = std::fma(a.f, b.f, c.f);
-    return true;
-  case kPowF:
-    r = std::pow(a.f, b.f);
-    return true;
-  case kAtan2:
-    r = std::atan2(a.f, b.f);
-    return true;
-  case kCopySign:
-    r = std::copysign(a.f, b.f);
-    return true;
-  default:
-    if (instr.kind < kUnary)
-      return false;
-    r = unaries[instr.kind - kUnary].second(a.f);
-    return true;
-  }
-}
-
 bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::optional<Failure> &failure,
                       int64_t &steps) {
   if (--steps < 0)
     return fail(failure, instr.op, "runs endlessly (more steps than the interpreter's limit)");
   auto in = [&](unsigned i) { return i < instr.in.size() ? frame[instr.in[i]] : Word{}; };
   auto set = [&](unsigned i, Word word) { frame[instr.out[i]] = word; };
+  unsigned width = instr.kind >= kInteger ? ::attn::scalarWidth(instr.from) : 0;
   switch (instr.kind) {
   case kConstant:
     set(0, instr.constant);
@@ -530,65 +194,56 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
   case kSelect:
     set(0, in(0).i ? in(1) : in(2));
     return true;
-  case kCmpI: {
-    Word a = in(0), b = in(1), r = {};
-    r.i = compareI(static_cast<arith::CmpIPredicate>(instr.pred), a.i, b.i, getUnsigned(instr.from, a.i),
-                   getUnsigned(instr.from, b.i));
-    set(0, r);
-    return true;
-  }
-  case kCmpF: {
+  case kDivision:
+    // In a kernel a division by zero is a mistake: hooks have been freed of it.
+    if (::attn::unsignedValue(in(1).i, width) == 0)
+      return fail(failure, instr.op, "divides by zero");
+    [[fallthrough]];
+  case kInteger: {
     Word r = {};
-    r.i = compareF(static_cast<arith::CmpFPredicate>(instr.pred), in(0).f, in(1).f);
+    r.i = ::attn::wrapInteger(instr.integer(in(0).i, in(1).i, width), ::attn::scalarWidth(instr.to));
     set(0, r);
     return true;
   }
-  case kIndexCast:
-  case kTruncI:
-  case kExtSI: {
+  case kFloat:
+  case kIntegerToFloat: {
     Word r = {};
-    int64_t a = in(0).i;
-    r.i = wrap(instr.to, instr.from.isInteger(1) ? -a : a);
+    if (instr.kind == kFloat)
+      r.f = instr.real(in(0).f, in(1).f, in(2).f);
+    else if (isa<arith::SIToFPOp>(instr.op))
+      r.f = static_cast<double>(::attn::signedValue(in(0).i, width));
+    else
+      r.f = static_cast<double>(::attn::unsignedValue(in(0).i, width));
+    r.f = roundTo(cast<FloatType>(instr.to), r.f);
     set(0, r);
     return true;
   }
-  case kIndexCastUI:
-  case kExtUI: {
+  case kCompareF: {
     Word r = {};
-    r.i = wrap(instr.to, getUnsigned(instr.from, in(0).i));
+    r.i = instr.compare(in(0).f, in(1).f);
     set(0, r);
     return true;
   }
-  case kMulSIExt:
-  case kMulUIExt: {
-    unsigned width = getWidth(instr.from);
-    bool isSigned = instr.kind == kMulSIExt;
-    llvm::APInt a(width, getUnsigned(instr.from, in(0).i)), b(width, getUnsigned(instr.from, in(1).i));
+  case kFloatToInteger: {
+    Word r = {};
+    r.i = ::attn::floatToInteger(in(0).f, ::attn::scalarWidth(instr.to), isa<arith::FPToSIOp>(instr.op));
+    set(0, r);
+    return true;
+  }
+  case kMulExtended: {
+    bool isSigned = isa<arith::MulSIExtendedOp>(instr.op);
+    llvm::APInt a(width, ::attn::unsignedValue(in(0).i, width)), b(width, ::attn::unsignedValue(in(1).i, width));
     llvm::APInt r = isSigned ? a.sext(2 * width) * b.sext(2 * width) : a.zext(2 * width) * b.zext(2 * width);
     Word low = {}, high = {};
-    low.i = wrap(instr.from, r.trunc(width).getZExtValue());
-    high.i = wrap(instr.from, r.extractBits(width, width).getZExtValue());
+    low.i = ::attn::wrapInteger(r.trunc(width).getZExtValue(), width);
+    high.i = ::attn::wrapInteger(r.extractBits(width, width).getZExtValue(), width);
     set(0, low);
     set(1, high);
     return true;
   }
-  case kAbsI:
   case kCtlz: {
     Word r = {};
-    int64_t a = in(0).i;
-    r.i = instr.kind == kAbsI ? wrap(instr.from, a < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a)
-                              : llvm::APInt(getWidth(instr.from), getUnsigned(instr.from, a)).countl_zero();
-    set(0, r);
-    return true;
-  }
-  case kFPToSI:
-  case kFPToUI: {
-    Word r = {};
-    double a = in(0).f;
-    if (std::isnan(a) || std::fabs(a) >= 9.3e18)
-      r.i = 0;
-    else
-      r.i = wrap(instr.to, static_cast<int64_t>(a));
+    r.i = ::attn::wrapInteger(llvm::APInt(width, ::attn::unsignedValue(in(0).i, width)).countl_zero(), width);
     set(0, r);
     return true;
   }
@@ -654,8 +309,8 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
     return true;
   }
   case kCall: {
-    // The callee has a frame of its own; its size is kept in `pred`.
-    SmallVector<Word, 32> inner(instr.pred, Word{});
+    // The callee has a frame of its own.
+    SmallVector<Word, 32> inner(instr.frameSize, Word{});
     for (auto [i, slot] : llvm::enumerate(instr.callee->args))
       inner[slot] = in(i);
     if (!runCode(*instr.callee, inner, failure, steps))
@@ -665,24 +320,9 @@ bool interp::runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::opti
     return true;
   }
   default:
-    break;
-  }
-  if (instr.kind >= kAddI && instr.kind <= kShrUI) {
-    Word r = {};
-    if (!runInteger(instr, in(0), in(1), r.i))
-      return fail(failure, instr.op, "divides by zero");
-    r.i = wrap(instr.to, r.i);
-    set(0, r);
-    return true;
-  }
-  Word r = {};
-  auto type = dyn_cast_or_null<FloatType>(instr.to);
-  if (!type || !runFloat(instr, in(0), in(1), in(2), r.f))
     return fail(failure, instr.op,
                 Twine("'") + instr.op->getName().getStringRef() + "' is not known to the interpreter");
-  r.f = roundTo(type, r.f);
-  set(0, r);
-  return true;
+  }
 }
 
 bool interp::runCode(const Code &code, MutableArrayRef<Word> frame, std::optional<Failure> &failure, int64_t &steps) {
@@ -737,7 +377,7 @@ bool Compiler::build(Block &block, Code &code, Body &body, DenseMap<Value, int> 
       if (!inner)
         return false;
       instr.callee = &inner->code;
-      instr.pred = inner->frame;
+      instr.frameSize = inner->frame;
     }
     for (Value result : op.getResults())
       instr.out.push_back(define(result));

@@ -14,6 +14,7 @@
 #define ATTN_LIB_INTERPRETER_SCALAR_H
 
 #include "attn/Interpreter/Interpreter.h"
+#include "attn/ScalarOps/ScalarOps.h"
 #include <memory>
 #include <string>
 
@@ -33,8 +34,11 @@ struct Instr {
   int kind;
   SmallVector<int, 4> in;
   SmallVector<int, 2> out;
-  Type from, to;    // types of the first operand and the first result
-  int64_t pred = 0; // predicate of a comparison
+  Type from, to; // types of the first operand and the first result
+  ::attn::IntegerFn integer = nullptr;
+  ::attn::FloatFn real = nullptr;
+  ::attn::CompareFn compare = nullptr;
+  int64_t frameSize = 0; // of the callee
   Word constant = {};
   SmallVector<std::unique_ptr<Code>, 2> regions;
   Code *callee = nullptr;
@@ -66,9 +70,7 @@ private:
   DenseMap<Block *, std::unique_ptr<Body>> bodies;
 };
 
-/// Number of a scalar op without regions, or -1.
-int getKind(Operation *op);
-/// Decodes such an op.
+/// Decodes an op, without its operands and regions; `kind` is below 0 when it is not known.
 void decode(Operation *op, Instr &instr);
 /// Runs a decoded op on a frame; false after a failure.
 bool runInstr(const Instr &instr, MutableArrayRef<Word> frame, std::optional<Failure> &failure, int64_t &steps);

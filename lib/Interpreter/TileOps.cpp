@@ -496,3 +496,18 @@ bool Task::runConcat(ConcatOp op) {
   setTile(op.getResult(), tile);
   return true;
 }
+
+bool Task::runSwapPairs(SwapPairsOp op) {
+  const Tile &source = *get(op.getSource()).tile;
+  auto tile = std::make_shared<Tile>(cast<RegType>(op.getResult().getType()));
+  int64_t n = 0;
+  forEach(tile->shape, [&](ArrayRef<int64_t> at) {
+    SmallVector<int64_t, 3> from(at);
+    from.back() ^= 1;
+    for (int64_t lane = 0; lane < tile->lanes; ++lane)
+      tile->data[n++] = source.data[flatten(from, source.shape) * tile->lanes + lane];
+    return true;
+  });
+  setTile(op.getResult(), tile);
+  return true;
+}

@@ -6,12 +6,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Pipelines/Pipelines.h"
+#include "attn/Conversion/AttnToHost/AttnToHost.h"
 #include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Conversion/TileToGPU/TileToGPU.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -27,7 +31,9 @@ void buildFrontPipeline(OpPassManager &pm) {
 /// Warps that load for themselves: cp.async and mma.sync.
 static void buildGatherPasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass());
+  kernel.addPass(mlir::tile::createTileDeferSumsPass());
   kernel.addPass(mlir::tile::createTileMultibufferPass());
+  kernel.addPass(mlir::tile::createTilePeelMasksPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
 }
 
@@ -80,8 +86,7 @@ struct ScheduleKernelPass : PassWrapper<ScheduleKernelPass, OperationPass<mlir::
 };
 } // namespace
 
-void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
-  pm.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
+static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
   OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
@@ -89,7 +94,36 @@ void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
   pm.addPass(mlir::tile::createConvertTileToGPUPass({chip.str()}));
 }
 
+void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
+  pm.addPass(mlir::attn::createAttnKeepKernelsPass());
+  pm.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
+  addGpuLowering(pm, chip);
+}
+
+void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::StringRef ptxas, llvm::StringRef format) {
+  // Merges and appends first: their modules are lowered by upstream's passes, those of attention are not.
+  pm.addPass(mlir::attn::createConvertAttnToLoopsPass({mlir::attn::LoopTarget::Gpu}));
+  pm.addPass(mlir::createGpuKernelOutliningPass());
+  OpPassManager &outlined = pm.nest<gpu::GPUModuleOp>();
+  outlined.addPass(mlir::createSCFToControlFlowPass());
+  outlined.addPass(mlir::createConvertGpuOpsToNVVMOps());
+  outlined.addPass(mlir::createCanonicalizerPass());
+  outlined.addPass(mlir::createCSEPass());
+  pm.addPass(mlir::attn::createAttnSelectConfigPass({chip.str()}));
+  pm.addPass(mlir::attn::createAttnToTilePass());
+  // In kernels only: the math of a caller's own functions is not ours to change.
+  pm.nest<mlir::tile::KernelOp>().addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
+  addGpuLowering(pm, chip);
+  pm.addPass(mlir::attn::createAttnToLaunchPass());
+  pm.addPass(mlir::attn::createAttnGpuToBinaryPass({chip.str(), ptxas.str(), format.str()}));
+}
+
 namespace {
+struct GpuBinaryOptions : PassPipelineOptions<GpuBinaryOptions> {
+  Option<std::string> chip{*this, "chip", llvm::cl::desc("machine, for example sm_80"), llvm::cl::init("sm_80")};
+  Option<std::string> ptxas{*this, "ptxas", llvm::cl::desc("the ptxas to use"), llvm::cl::init("")};
+  Option<std::string> format{*this, "format", llvm::cl::desc("auto, bin or ptx"), llvm::cl::init("auto")};
+};
 struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
   Option<std::string> chip{*this, "chip", llvm::cl::desc("machine, for example sm_80"), llvm::cl::init("sm_80")};
 };
@@ -102,6 +136,11 @@ void registerPipelines() {
   PassPipelineRegistration<GpuPipelineOptions>(
       "attn-gpu-pipeline", "level-L tile kernels to a gpu.module of llvm and nvvm functions",
       [](OpPassManager &pm, const GpuPipelineOptions &options) { buildGpuPipeline(pm, options.chip); });
+  PassPipelineRegistration<GpuBinaryOptions>("attn-to-gpu-binary",
+                                             "attn ops in functions to gpu.binary and gpu.launch_func",
+                                             [](OpPassManager &pm, const GpuBinaryOptions &options) {
+                                               buildGpuBinaryPipeline(pm, options.chip, options.ptxas, options.format);
+                                             });
 }
 
 } // namespace attn

@@ -11,6 +11,9 @@
 
 #include "Devices.h"
 
+#include <cctype>
+#include <cstdlib>
+
 using namespace attnrt;
 
 Device::~Device() = default;
@@ -26,6 +29,29 @@ Status Device::open(DeviceKind kind, int ordinal, std::shared_ptr<Device> &devic
 
 int Device::count(DeviceKind kind) { return kind == DeviceKind::CPU ? 1 : countCuda(); }
 
+Status attnrt::chooseBlob(const Manifest &manifest, int capability, int wanted, int &chosen) {
+  chosen = wanted;
+  if (manifest.onHost())
+    return Status();
+  int compiled = std::atoi(manifest.target.c_str() + 3);
+  bool only = !manifest.target.empty() && std::isalpha(static_cast<unsigned char>(manifest.target.back()));
+  auto runs = [&](BlobDesc::Kind kind) {
+    if (only)
+      return capability == compiled;
+    return capability >= compiled && (kind == BlobDesc::Ptx || capability / 10 == compiled / 10);
+  };
+  if (runs(manifest.blobs[wanted].kind))
+    return Status();
+  for (size_t i = 0; i < manifest.blobs.size(); ++i)
+    if (manifest.blobs[i].kind == BlobDesc::Ptx && runs(BlobDesc::Ptx)) {
+      chosen = static_cast<int>(i);
+      return Status();
+    }
+  return invalid("executable: the bundle is for target \"" + manifest.target +
+                 "\" and the device has compute capability " + std::to_string(capability / 10) + "." +
+                 std::to_string(capability % 10) + "; compile it for that machine");
+}
+
 Status Executable::load(std::shared_ptr<const Bundle> bundle, std::shared_ptr<Device> device,
                         std::shared_ptr<Executable> &executable) {
   if (!bundle)
@@ -39,23 +65,25 @@ Status Executable::load(std::shared_ptr<const Bundle> bundle, std::shared_ptr<De
   auto result = std::make_shared<Executable>();
   result->bundle = bundle;
   result->target = device;
-  for (size_t i = 0; i < m.blobs.size(); ++i) {
-    void *module = nullptr;
-    ATTNRT_TRY(device->loadModule(m.blobs[i].kind, bundle->blob(static_cast<int>(i)), m.blobs[i].bytes, module));
-    result->modules.push_back(module);
-  }
-  for (const KernelDesc &desc : m.kernels) {
-    LoadedKernel kernel;
-    ATTNRT_TRY(device->resolve(result->modules[desc.blob], desc, kernel));
-    result->kernels.push_back(kernel);
-  }
+  result->modules.resize(m.blobs.size());
+  auto resolve = [&](const KernelDesc &desc, LoadedKernel &kernel) -> Status {
+    int blob = 0;
+    ATTNRT_TRY(chooseBlob(m, device->computeCapability(), desc.blob, blob));
+    if (!result->modules[blob])
+      ATTNRT_TRY(
+          device->loadModule(m.blobs[blob].kind, bundle->blob(blob), m.blobs[blob].bytes, result->modules[blob]));
+    return device->resolve(result->modules[blob], desc, kernel);
+  };
+  for (const KernelDesc &desc : m.kernels)
+    ATTNRT_TRY(resolve(desc, result->kernels.emplace_back()));
   if (m.merge)
-    ATTNRT_TRY(device->resolve(result->modules[m.merge->blob], *m.merge, result->mergeKernel));
+    ATTNRT_TRY(resolve(*m.merge, result->mergeKernel));
   executable = std::move(result);
   return Status();
 }
 
 Executable::~Executable() {
   for (void *module : modules)
-    target->unloadModule(module);
+    if (module)
+      target->unloadModule(module);
 }

@@ -17,15 +17,20 @@
 
 using namespace attnrt;
 
-/// The kernel for `tokens` rows; kernels with a row table or those without. -1 when there is none.
-static int pickClass(const Manifest &m, int64_t tokens, bool rowTable, bool largest) {
+/// The kernel for `tokens` rows: the smallest that holds them, else the largest (always the largest with `largest`).
+/// Rows of several requests need a kernel with a row table; rows of one take either, the one without where both are of
+/// one size. -1 when there is none.
+static int pickClass(const Manifest &m, int64_t tokens, bool several, bool largest) {
   int last = -1;
   for (size_t k = 0; k < m.kernels.size(); ++k) {
-    if (m.kernels[k].rowTable != rowTable)
+    const KernelDesc &desc = m.kernels[k];
+    if (several && !desc.rowTable)
       continue;
-    last = static_cast<int>(k);
-    if (!largest && tokens * m.kernels[k].pack <= m.kernels[k].rows)
+    bool same = last >= 0 && m.kernels[last].rows == desc.rows;
+    if (last >= 0 && !same && !largest && tokens * m.kernels[last].pack <= m.kernels[last].rows)
       break;
+    if (!same || (m.kernels[last].rowTable && !desc.rowTable && !several))
+      last = static_cast<int>(k);
   }
   return last;
 }
@@ -80,10 +85,7 @@ void PlanImpl::buildUnits() {
 
   // Appends the tiles of `tokens` query tokens from `token0`, whose first request is `first` and last `last`.
   auto append = [&](Unit unit, int64_t tokens, int last, bool several) {
-    bool table = several;
-    unit.kernel = pickClass(m, tokens, table, several && invariant);
-    if (unit.kernel < 0)
-      unit.kernel = pickClass(m, tokens, !table, false);
+    unit.kernel = pickClass(m, tokens, several, several && invariant);
     const KernelDesc &desc = m.kernels[unit.kernel];
     usesTokens |= desc.rowTable;
     int32_t tile = desc.tokensPerTile(), end = unit.token0 + static_cast<int32_t>(tokens);

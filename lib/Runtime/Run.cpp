@@ -20,6 +20,9 @@ using namespace attnrt;
 
 static std::string num(int64_t value) { return std::to_string(value); }
 
+/// Kernels add index parameters to positions in 32 bits.
+static constexpr int64_t kMaxIndexParam = int64_t(1) << 30;
+
 /// A named tensor operand and what is expected of it; -1: any extent.
 struct Expected {
   const char *name;
@@ -71,6 +74,15 @@ static Status checkTensor(const Expected &e, bool vectors) {
   return Status();
 }
 
+/// Whether the attention op has a scale operand (that matters).
+static bool readsScale(const Manifest &m) {
+  for (const KernelDesc &kernel : m.kernels)
+    for (const WordDesc &word : kernel.words)
+      if (word.kind == WordDesc::Scale)
+        return true;
+  return false;
+}
+
 Status PlanImpl::checkOperands(const Operands &ops) const {
   const Manifest &m = manifest();
   const bool vectors = device().kind() == DeviceKind::CUDA, ragged = m.format == Format::Ragged;
@@ -94,14 +106,23 @@ Status PlanImpl::checkOperands(const Operands &ops) const {
     return invalid(
         "run: operand 'lse' was given, but this bundle does not write it; leave it out or compile it with lse");
   }
+  // A value that no kernel reads must not vanish; the default one changes nothing.
+  const float scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(m.headDimQk)));
+  if (ops.hasScale && !readsScale(m) && std::fabs(ops.scale - scale) > 1e-6f * scale)
+    return invalid("run: scale: this bundle's attention has no scale operand and uses 1 / sqrt(head_dim_qk), got " +
+                   std::to_string(ops.scale) + "; leave it out or give the op a scale operand");
   if (ops.numParams != static_cast<int>(m.params.size()) || (ops.numParams && !ops.params))
     return invalid("run: params: expected " + num(m.params.size()) + ", got " + num(ops.numParams));
   for (size_t i = 0; i < m.params.size(); ++i) {
     const ParamDesc &desc = m.params[i];
+    auto bad = [&](const std::string &what) { return invalid("run: parameter '" + desc.name + "': " + what); };
+    if (desc.kind == ParamDesc::Index &&
+        (ops.params[i].index > kMaxIndexParam || ops.params[i].index < -kMaxIndexParam))
+      return bad("expected at most 2^30 in magnitude, got " + num(ops.params[i].index) +
+                 "; a bound beyond every length can be 2^30");
     if (desc.kind != ParamDesc::Buffer)
       continue;
     const TensorArg &t = ops.params[i].buffer;
-    auto bad = [&](const std::string &what) { return invalid("run: parameter '" + desc.name + "': " + what); };
     if (t.element != desc.element)
       return bad(std::string("expected element type ") + elementName(desc.element) + ", got " + elementName(t.element));
     if (t.rank != desc.rank)

@@ -4,8 +4,8 @@
     plan = executable.plan(qo_indptr=..., kv_indptr=..., kv_last=..., pages=...)
     plan.run(q=q, k=k, v=v, o=o, lse=lse, params={"cap": 50.0})
 
-Tensors are numpy arrays on the CPU; on CUDA anything with data_ptr() (torch) or
-__cuda_array_interface__. Index arrays of a plan are host arrays (numpy, lists,
+Tensors are numpy arrays on the CPU; on CUDA anything with data_ptr() (torch),
+__cuda_array_interface__ or __dlpack__. Index arrays of a plan are host arrays (numpy, lists,
 CPU tensors), except the page indices, which live where K and V live. Nothing here
 imports torch; bf16 and fp8 in numpy are passed as Tensor(array, "bf16").
 """
@@ -125,30 +125,84 @@ class Tensor:
         self.array, self.element = array, element
 
 
-def _fill(out, tensor, name):
-    """Writes address, element type, sizes and strides (in elements) of a tensor."""
+class _DLTensor(C.Structure):
+    _fields_ = [("data", _p), ("device_type", _i32), ("device_id", _i32), ("ndim", _i32), ("code", C.c_uint8),
+                ("bits", C.c_uint8), ("lanes", C.c_uint16), ("shape", C.POINTER(_i64)), ("strides", C.POINTER(_i64)),
+                ("byte_offset", C.c_uint64)]
+
+
+# (type code, bits) of DLPack.
+_DLPACK = {(2, 32): "f32", (2, 16): "f16", (4, 16): "bf16", (0, 8): "i8", (1, 8): "i8", (6, 8): "i8", (0, 32): "i32",
+           (0, 64): "i64", (10, 8): "e4m3", (12, 8): "e5m2"}
+C.pythonapi.PyCapsule_GetPointer.restype = _p
+C.pythonapi.PyCapsule_GetPointer.argtypes = [C.py_object, C.c_char_p]
+
+
+def _from_dlpack(tensor, name):
+    """(address, element type or None, its name, sizes, strides). The producer keeps the memory alive as long as
+    `tensor` lives; the capsule is not consumed."""
+    capsule = tensor.__dlpack__()
+    described = _DLTensor.from_address(C.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor"))
+    if described.lanes != 1:
+        raise TypeError(f"operand '{name}': vector elements are not supported; view it as scalars")
+    sizes = [described.shape[i] for i in range(described.ndim)]
+    if described.strides:
+        strides = [described.strides[i] for i in range(described.ndim)]
+    else:
+        strides = _contiguous(sizes)
+    element = _DLPACK.get((described.code, described.bits))
+    return (described.data or 0) + described.byte_offset, element, f"(code {described.code}, {described.bits} bits)", sizes, strides
+
+
+def _contiguous(sizes):
+    """Strides in elements of a row-major tensor."""
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.insert(0, step)
+        step *= size
+    return strides
+
+
+def _place(tensor):
+    """"cpu", "cuda", or None where it cannot be told or both can read it."""
+    if hasattr(tensor, "data_ptr"):
+        return {"cpu": None if getattr(tensor, "is_pinned", bool)() else "cpu", "cuda": "cuda"}.get(tensor.device.type)
+    if getattr(tensor, "__cuda_array_interface__", None):
+        return "cuda"
+    if getattr(tensor, "__array_interface__", None):
+        return "cpu"
+    if hasattr(tensor, "__dlpack_device__"):
+        return {1: "cpu", 2: "cuda"}.get(int(tensor.__dlpack_device__()[0]))
+    return None
+
+
+def _fill(out, tensor, name, device=None):
+    """Writes address, element type, sizes and strides (in elements) of a tensor that has to be on `device`."""
     element = None
     if isinstance(tensor, Tensor):
         tensor, element = tensor.array, tensor.element
+    place = _place(tensor)
+    if device and place and place != device:
+        raise TypeError(f"operand '{name}': is on {place}, but the executable runs on {device}; move the tensor there")
     if hasattr(tensor, "data_ptr"):  # torch
         out.data = tensor.data_ptr()
         sizes, strides, dtype = tensor.shape, tensor.stride(), str(tensor.dtype).rsplit(".", 1)[-1]
-    else:
-        interface = getattr(tensor, "__cuda_array_interface__", None) or getattr(tensor, "__array_interface__", None)
-        if interface is None:
-            raise TypeError(f"operand '{name}': expected a numpy array, a torch tensor or __cuda_array_interface__, got "
-                            f"{type(tensor).__name__}")
+    elif getattr(tensor, "__cuda_array_interface__", None) or getattr(tensor, "__array_interface__", None):
+        interface = getattr(tensor, "__cuda_array_interface__", None) or tensor.__array_interface__
         dtype = np.dtype(interface["typestr"])
         sizes, item = interface["shape"], dtype.itemsize
         out.data, strides = interface["data"][0], interface.get("strides")
         if strides is None:
-            strides, step = [], item
-            for size in reversed(sizes):
-                strides.insert(0, step)
-                step *= size
+            strides = [stride * item for stride in _contiguous(sizes)]
         if any(stride % item for stride in strides):
             raise TypeError(f"operand '{name}': its strides are not multiples of its element size; make it contiguous")
         strides, dtype = [stride // item for stride in strides], dtype.name
+    elif hasattr(tensor, "__dlpack__"):
+        out.data, found, dtype, sizes, strides = _from_dlpack(tensor, name)
+        element = element or found
+    else:
+        raise TypeError(f"operand '{name}': expected a numpy array, a torch tensor, __cuda_array_interface__ or __dlpack__, "
+                        f"got {type(tensor).__name__}")
     element = element or _NAMES.get(dtype)
     if element is None:
         raise TypeError(f"operand '{name}': element type {dtype} is not supported; convert it, or name its bits by Tensor")
@@ -212,11 +266,12 @@ class Device(_Handle):
     def __init__(self, name="cpu"):
         super().__init__()
         kind, _, number = str(name).partition(":")
-        if kind not in ("cpu", "cuda"):
+        if kind not in ("cpu", "cuda") or not (number or "0").isdigit():
             raise ValueError(f"device {name!r}: expected \"cpu\", \"cuda\" or \"cuda:N\"")
         handle = _p()
         _check(_device_open(0 if kind == "cpu" else 1, int(number or 0), C.byref(handle)))
         self._handle = handle
+        self.kind = kind
         self.name = _lib.attnrtDeviceName(handle).decode()
         self.units = _lib.attnrtDeviceUnits(handle)
 
@@ -272,6 +327,7 @@ class Plan(_Handle):
         self._handle = handle
         self._operands = _Operands(struct_size=C.sizeof(_Operands))
         self._names = [param["name"] for param in executable.manifest["params"]]
+        self._device = executable.device.kind
         self._kinds = [param["kind"] for param in executable.manifest["params"]]
         self._params = (_Param * max(len(self._names), 1))()
         if workspace is not None:
@@ -279,7 +335,11 @@ class Plan(_Handle):
 
     @staticmethod
     def _maxima(maxima):
-        return _Maxima(struct_size=C.sizeof(_Maxima), **(maxima or {}))
+        maxima = maxima or {}
+        for name in maxima:
+            if name not in ("levels", "requests", "tokens", "kv_len"):
+                raise TypeError(f"unknown maximum {name!r}; expected levels, requests, tokens or kv_len")
+        return _Maxima(struct_size=C.sizeof(_Maxima), **maxima)
 
     def workspace_size(self, **maxima):
         """Bytes of workspace for those maxima."""
@@ -290,7 +350,7 @@ class Plan(_Handle):
     def set_workspace(self, tensor):
         """Uses a tensor's memory; it has to live as long as the plan."""
         described = _Tensor()
-        _fill(described, tensor, "workspace")
+        _fill(described, tensor, "workspace", self._device)
         size = int(np.prod([described.sizes[i] for i in range(described.rank)]))
         item = {0: 4, 1: 2, 2: 2, 6: 4, 7: 8}.get(described.element, 1)
         _check(_set_workspace(self._handle, described.data, size * item))
@@ -309,7 +369,7 @@ class Plan(_Handle):
                 setattr(table[i], key, _indices(level.get(key), keep, f"{key} of level {i}"))
             if level.get("pages") is not None:
                 described = _Tensor()
-                _fill(described, level["pages"], f"pages of level {i}")
+                _fill(described, level["pages"], f"pages of level {i}", self._device)
                 bits = self.executable.manifest["index_bits"]
                 if described.element != (6 if bits == 32 else 7) or described.rank != 1 or (
                         described.sizes[0] > 1 and described.strides[0] != 1):
@@ -339,9 +399,9 @@ class Plan(_Handle):
         """Launches the plan; asynchronous on CUDA."""
         operands = self._operands
         for name, tensor in (("q", q), ("k", k), ("v", v), ("o", o)):
-            _fill(getattr(operands, name), tensor, name)
+            _fill(getattr(operands, name), tensor, name, self._device)
         if lse is not None:
-            _fill(operands.lse, lse, "lse")
+            _fill(operands.lse, lse, "lse", self._device)
         else:
             operands.lse.data = None
         params = params or {}
@@ -356,7 +416,7 @@ class Plan(_Handle):
             elif kind == "index":
                 self._params[i].index = params[name]
             else:
-                _fill(self._params[i].buffer, params[name], name)
+                _fill(self._params[i].buffer, params[name], name, self._device)
         operands.params, operands.num_params = self._params, len(self._names)
         operands.has_scale, operands.scale = (0, 0.0) if scale is None else (1, scale)
         _check(_run(self._handle, C.byref(operands), _stream(stream)))

@@ -1,6 +1,6 @@
 """The compiler's Python API."""
 
-import os
+import ctypes
 import pathlib
 
 import pytest
@@ -54,3 +54,38 @@ def test_cache(tmp_path):
     entries[0].write_bytes(data)
     assert attn_mlir.compile_file(VARIANTS / "causal.mlir", cache_dir=tmp_path) == first
     assert bytes(data) != entries[0].read_bytes()
+
+
+def test_cache_directory_that_cannot_be(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(attn_mlir.CompileError, match="cache directory '.*file/cache' cannot be created"):
+        attn_mlir.compile_file(VARIANTS / "causal.mlir", cache_dir=file / "cache")
+
+
+def test_only_one_kernel():
+    with pytest.raises(attn_mlir.CompileError, match="no kernel 'fast'; there are causal_r16, causal_merge"):
+        attn_mlir.compile_file(VARIANTS / "causal.mlir", kernel="fast")
+    assert attn_mlir.compile_file(VARIANTS / "causal.mlir", emit="tile", kernel="causal_merge").count("tile.kernel") == 1
+
+
+def test_verifier_text_reaches_python():
+    text = (VARIANTS / "causal.mlir").read_text().replace("arith.cmpi sle, %k, %q : index", "math.powf %k, %q : index")
+    with pytest.raises(attn_mlir.CompileError, match=r"ir:\d+:\d+: error: "):
+        attn_mlir.compile(text)
+
+
+def test_arguments_of_the_c_api():
+    from attn_mlir import _compiler
+    lib = _compiler._lib()
+    options, result = _compiler._Options(ctypes.sizeof(_compiler._Options), b"host"), ctypes.c_void_p()
+    small = _compiler._Options(4, b"host")
+    for arguments, text in [
+        ((b"", 0, ctypes.byref(options), None), "result is null; pass the address of a handle"),
+        ((None, 0, ctypes.byref(options), ctypes.byref(result)), "ir is null; pass the text of a module"),
+        ((b"", 0, None, ctypes.byref(result)), "options has an unknown size; set options.size to sizeof"),
+        ((b"", 0, ctypes.byref(small), ctypes.byref(result)), "options has an unknown size"),
+    ]:
+        assert lib.attnCompile(*arguments) == 1
+        assert lib.attnCompilerLastError().decode().startswith(text)
+        assert not result.value

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/InitAll.h"
+#include "attn/Target/NVPTX.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -17,6 +18,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   mlir::registerAllPasses();
   attn::registerAllDialects(registry);
+  attn::registerNVPTXTranslations(registry);
   attn::registerAllPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "attention compiler driver\n", registry));
 }

@@ -9,9 +9,10 @@
 
     utils/fuzz/mutate.py --tool build/bin/attn-opt --count 2000 --seed 1 test/Dialect examples/variants
     utils/fuzz/mutate.py --args="--attn-select-config" --args="--attn-to-tile" SEEDS...
+    utils/fuzz/mutate.py --tool build/bin/attn-run --suffix .json --args="examples/variants/alibi.mlir --batch={}" examples/batches
 
-Seeds are files or folders; split inputs (// -----) are taken apart. Each `--args` is one pipeline, used in turn (none:
-parse, verify and print). Input number i depends on the seeds, --seed and i alone, so a finding can be made again with
+Seeds are files or folders; split inputs (// -----) are taken apart. Each `--args` is one command line, used in turn
+(none: parse, verify and print); {} in it stands for the input, which else comes last, with -o /dev/null. Input number i depends on the seeds, --seed and i alone, so a finding can be made again with
 --only i. Inputs that break the tool are saved in --out with the command and the end of stderr. Exit status: 0 when
 nothing was found, 1 when something was, 2 when the arguments make no sense.
 """
@@ -214,28 +215,47 @@ def odd_bytes(rng, tokens, corpus):
     tokens.insert(rng.randrange(len(tokens) + 1), rng.choice(["\0", "\u00e9", "\\", '"', "/*", "//", "%", "!attn.coord", "-" * 200]))
 
 
+def change_key(rng, tokens, corpus):
+    """JSON: a string becomes another one of any seed."""
+    places = words(tokens, lambda t: t.startswith('"'))
+    others = sorted({t for text in corpus for t in tokens_of(text) if t.startswith('"')})
+    if places and others:
+        tokens[rng.choice(places)] = rng.choice(others)
+
+
+def change_value(rng, tokens, corpus):
+    """JSON: a number becomes a value of another kind."""
+    places = words(tokens, NUMBER.match)
+    if places:
+        tokens[rng.choice(places)] = rng.choice(["null", "true", '"x"', "[]", "{}", "[1, 2, 3]", '{"qo": 1}', "1e400", "0.5", "-7"])
+
+
 # With their weights: most changes should still parse, else only the parser is tested.
 MUTATIONS = {change_everywhere: 8, change_number: 5, replace_operation: 5, replace_use: 5, delete_lines: 3, move_lines: 2,
              duplicate_lines: 2, edit_attribute: 2, change_type: 2, change_shape: 2, replace_word: 2, swap_tokens: 1,
              delete_tokens: 1, duplicate_token: 1, foreign_line: 1, truncate: 1, odd_bytes: 1}
 
+MUTATIONS_JSON = {change_number: 8, change_key: 4, change_value: 3, edit_attribute: 2, swap_tokens: 1, delete_tokens: 1,
+                  duplicate_token: 1, delete_lines: 1, duplicate_lines: 1, foreign_line: 1, truncate: 1, odd_bytes: 1}
 
-def mutate(corpus, seed, number):
+
+def mutate(corpus, seed, number, mutations=None):
     """Input `number`: a seed with one to three mutations."""
+    mutations = mutations or MUTATIONS
     rng = random.Random(f"{seed}:{number}")
     tokens = tokens_of(rng.choice(corpus))
     for _ in range(rng.choice([1, 1, 1, 1, 2, 2, 3])):
         if tokens:
-            rng.choices(list(MUTATIONS), list(MUTATIONS.values()))[0](rng, tokens, corpus)
+            rng.choices(list(mutations), list(mutations.values()))[0](rng, tokens, corpus)
     return "".join(tokens)
 
 
-def read_seeds(paths):
+def read_seeds(paths, suffix):
     """Texts of all seeds, in a fixed order."""
     files = []
     for path in map(pathlib.Path, paths):
         if path.is_dir():
-            files += sorted(path.rglob("*.mlir"))
+            files += sorted(path.rglob("*" + suffix))
         elif path.is_file():
             files.append(path)
         else:
@@ -278,14 +298,20 @@ def verdict(code, stderr, timed_out):
     return None
 
 
+def command_line(tool, args, path):
+    if any("{}" in arg for arg in args):
+        return [tool, *(arg.replace("{}", path) for arg in args)]
+    return [tool, *args, path, "-o", os.devnull]
+
+
 def run_one(job):
-    tool, args, text, timeout, memory, number = job
+    tool, args, text, timeout, memory, suffix, number = job
 
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "input.mlir")
+        path = os.path.join(folder, "input" + suffix)
         with open(path, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
-        command = [tool, *args, path, "-o", os.devnull]
+        command = command_line(tool, args, path)
         if memory:
             command = ["bash", "-c", f'ulimit -v {memory << 10}; exec "$@"', "bash", *command]
         try:
@@ -303,11 +329,23 @@ def site(stderr):
     return (found.group(0) if found else "") + " ".join(frames)
 
 
+def keep(options, number, what, stderr, job):
+    """Saves the input and what shows the finding, at once: a long run may be stopped."""
+    out = pathlib.Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{options.seed}-{number}{options.suffix}"
+    path.write_text(job[2], encoding="utf-8", errors="replace")
+    (out / f"{options.seed}-{number}.txt").write_text(
+        f"{what}\n{shlex.join(command_line(options.tool, job[1], str(path)))}\n{stderr}", encoding="utf-8", errors="replace")
+    return path
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="mutate.py", description=__doc__.split("\n")[0])
-    parser.add_argument("seeds", nargs="+", help=".mlir files or folders")
+    parser.add_argument("seeds", nargs="+", help="files or folders")
     parser.add_argument("--tool", default="build/bin/attn-opt")
     parser.add_argument("--args", action="append", default=[], help="arguments of the tool: one pipeline; may be repeated")
+    parser.add_argument("--suffix", choices=[".mlir", ".json"], default=".mlir", help="what the seeds are")
     parser.add_argument("--count", type=int, default=2000, help="inputs")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--generic", action="store_true", help="mutate the seeds' generic forms as well")
@@ -317,9 +355,10 @@ def main(argv=None):
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", default="fuzz-findings", help="folder for inputs that break the tool")
     options = parser.parse_args(argv)
-    corpus = read_seeds(options.seeds)
+    corpus = read_seeds(options.seeds, options.suffix)
+    mutations = MUTATIONS_JSON if options.suffix == ".json" else MUTATIONS
     if not corpus:
-        print("mutate.py: the seeds hold no IR", file=sys.stderr)
+        print(f"mutate.py: the seeds hold no {'IR' if options.suffix == '.mlir' else 'JSON'}", file=sys.stderr)
         return 2
     if not os.access(options.tool, os.X_OK):
         print(f"mutate.py: cannot run '{options.tool}'; build it or name it with --tool", file=sys.stderr)
@@ -330,10 +369,10 @@ def main(argv=None):
     pipelines = [shlex.split(args) for args in options.args] or [[]]
     numbers = range(options.count) if options.only is None else [options.only]
     if options.only is not None:
-        print(mutate(corpus, options.seed, options.only))
-    jobs = ((options.tool, pipelines[n % len(pipelines)], mutate(corpus, options.seed, n), options.timeout, options.memory, n)
-            for n in numbers)
-    digest, accepted, findings = hashlib.sha256(), 0, []
+        print(mutate(corpus, options.seed, options.only, mutations))
+    jobs = ((options.tool, pipelines[n % len(pipelines)], mutate(corpus, options.seed, n, mutations), options.timeout,
+             options.memory, options.suffix, n) for n in numbers)
+    digest, accepted, findings, sites = hashlib.sha256(), 0, 0, {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         # In portions, so that not all inputs are in memory at once; results in order.
         while True:
@@ -344,18 +383,12 @@ def main(argv=None):
                 digest.update(job[2].encode(errors="replace"))
                 accepted += code == 0 and what is None
                 if what:
-                    findings.append((number, what, stderr, job))
-    out, sites = pathlib.Path(options.out), {}
-    for number, what, stderr, job in findings:
-        out.mkdir(parents=True, exist_ok=True)
-        path = out / f"{options.seed}-{number}.mlir"
-        path.write_text(job[2], encoding="utf-8", errors="replace")
-        (out / f"{options.seed}-{number}.txt").write_text(
-            f"{what}\n{shlex.join([options.tool, *job[1], str(path)])}\n{stderr}", encoding="utf-8", errors="replace")
-        sites.setdefault((what, " ".join(job[1]), site(stderr)), []).append(str(path))
+                    findings += 1
+                    path = keep(options, number, what, stderr, job)
+                    sites.setdefault((what, " ".join(job[1]), site(stderr)), []).append(str(path))
     for (what, args, where), paths in sorted(sites.items(), key=lambda item: -len(item[1])):
         print(f"{what} with '{args}' ({len(paths)} inputs, first {paths[0]}): {where}"[:400])
-    print(json.dumps({"inputs": len(numbers), "accepted": accepted, "findings": len(findings), "seeds": len(corpus),
+    print(json.dumps({"inputs": len(numbers), "accepted": accepted, "findings": findings, "seeds": len(corpus),
                       "digest": digest.hexdigest()[:16]}))
     return 1 if findings else 0
 

@@ -90,6 +90,9 @@ std::string unknownParams(const Batch &batch, const std::vector<ParamDecl> &decl
 /// Integers as an int32 or int64 array.
 std::vector<uint8_t> indexBytes(const std::vector<int64_t> &values, int bits);
 
+/// Bytes of memory that this process can have at most.
+double memoryLimit();
+
 /// Counter-based random numbers: the same (seed, stream, index) gives the same value everywhere.
 uint64_t randomBits(uint64_t seed, uint64_t stream, uint64_t index);
 double randomUniform(uint64_t seed, uint64_t stream, uint64_t index);

@@ -18,7 +18,13 @@ void buildFrontPipeline(mlir::OpPassManager &pm);
 /// Level-L kernels to a gpu.module of llvm and nvvm functions for `chip`. The chip is of the target table.
 void buildGpuPipeline(mlir::OpPassManager &pm, llvm::StringRef chip);
 
-/// `attn-front-pipeline`, `attn-gpu-pipeline{chip=…}`; the host's are in attn/Target/Host.h.
+/// A module with attn ops in functions of its own becomes one with a gpu.binary for each set of kernels and
+/// gpu.launch_func in those functions. `ptxas` and `format` as attn-gpu-to-binary takes them.
+void buildGpuBinaryPipeline(mlir::OpPassManager &pm, llvm::StringRef chip, llvm::StringRef ptxas = "",
+                            llvm::StringRef format = "auto");
+
+/// `attn-front-pipeline`, `attn-gpu-pipeline{chip=…}`, `attn-to-gpu-binary{chip=… ptxas=… format=…}`; the host's are in
+/// attn/Target/Host.h.
 void registerPipelines();
 
 } // namespace attn

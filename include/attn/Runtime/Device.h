@@ -104,6 +104,12 @@ protected:
   std::string text;
 };
 
+/// The blob that holds `wanted`'s kernels in a form that a device of that compute capability (10 * major + minor) runs:
+/// `wanted` itself, or PTX beside it, which the driver compiles. A cubin runs on its own major version from its minor
+/// version on, PTX on every later machine; code for sm_NNa runs on that machine alone (CUDA C++ Programming Guide,
+/// "Binary Compatibility", "PTX Compatibility").
+ATTNRT_API Status chooseBlob(const Manifest &manifest, int capability, int wanted, int &chosen);
+
 /// A bundle's kernels on one device.
 class ATTNRT_API Executable {
 public:

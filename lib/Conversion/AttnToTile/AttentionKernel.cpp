@@ -170,7 +170,7 @@ KeyRange AttentionKernel::buildRange() {
     seen = emit(item.qpos0, tokensOf(), item.qoLen, item.kvTotal, item.request);
   } else {
     // The hull of what the tokens see, one by one: they may belong to several requests, or have bounds of their own.
-    Value first = kb.index(int64_t(1) << 40), last = kb.index(0);
+    Value first = kb.index(std::numeric_limits<int32_t>::max()), last = kb.index(0);
     Value one = kb.index(1), zero = kb.index(0);
     auto loop = scf::ForOp::create(b, loc, zero, tokensOf(), one, ValueRange{first, zero, first, last});
     OpBuilder::InsertionGuard guard(b);

@@ -8,6 +8,7 @@
 #include "attn/Conversion/AttnToTile/AttnToTile.h"
 #include "KernelBuilder.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Dialect/Attn/Transforms/DefineIntegers.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -63,6 +64,10 @@ FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
   VariantOp variant = op.lookupVariant();
   std::string base = variant ? variant.getSymName().str() : "attention";
   RangeProgram program = analyzeMask(variant);
+  // Kernels are built from hooks that cannot go wrong; the statement stays as its author wrote it.
+  OwningOpRef<VariantOp> defined(variant ? variant.clone() : VariantOp());
+  if (variant)
+    defineIntegers(*defined);
   AttentionKernels result;
   auto discard = [&]() {
     for (tile::KernelOp kernel : result.kernels)
@@ -71,7 +76,7 @@ FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
   };
   for (Attribute attr : op.getConfigsAttr()) {
     auto config = cast<ConfigAttr>(attr);
-    KernelSpec spec(op, config, program);
+    KernelSpec spec(op, *defined, config, program);
     FailureOr<tile::KernelOp> kernel =
         buildAttentionKernel(builder, spec, base + "_r" + std::to_string(config.getRows()));
     if (failed(kernel))
@@ -80,7 +85,7 @@ FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
     symbols.insert(*kernel, module.getBody()->end()); // makes the name unique
     result.kernels.push_back(*kernel);
   }
-  KernelSpec spec(op, cast<ConfigAttr>(op.getConfigsAttr()[0]), program);
+  KernelSpec spec(op, *defined, cast<ConfigAttr>(op.getConfigsAttr()[0]), program);
   FailureOr<tile::KernelOp> merge = buildMergeKernel(builder, spec, base + "_merge");
   if (failed(merge))
     return discard();

@@ -100,8 +100,9 @@ LogicalResult attn::buildFinalise(KernelBuilder &kb, Value o, Value lse2, int64_
 
 FailureOr<tile::KernelOp> attn::buildMergeKernel(OpBuilder &builder, const KernelSpec &spec, StringRef name) {
   AttentionOp op = spec.op;
+  // The rows are the heads of one token: nothing is packed.
   auto config = ConfigAttr::get(builder.getContext(), kMergeRows, /*keys=*/1, /*stages=*/1, /*warps=*/4, /*groups=*/1,
-                                /*pack=*/kMergeRows, /*row_table=*/false, /*consumers=*/0, /*q_in_registers=*/false,
+                                /*pack=*/1, /*row_table=*/false, /*consumers=*/0, /*q_in_registers=*/false,
                                 LoadPath::Gather, ItemOrder::List);
   SmallVector<StringRef> roles = {"o"};
   if (spec.softmax && op.getLse())

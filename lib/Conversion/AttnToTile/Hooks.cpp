@@ -23,15 +23,9 @@ using namespace mlir::attn;
 // HookBody
 //===----------------------------------------------------------------------===//
 
-/// Whether the hook may go wrong at positions that do not exist: it reads memory by position, or divides.
+/// Whether the hook may go wrong at positions that do not exist: it reads memory by position.
 static bool needsClamp(HookOp hook) {
-  return hook.getBody()
-      .walk([](Operation *op) {
-        return isa<memref::LoadOp, arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(op)
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+  return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 HookBody::HookBody(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, SmallVectorImpl<MapInput> &inputs)

@@ -12,10 +12,10 @@ using namespace mlir::attn;
 
 static Type elementOf(Value value) { return cast<ShapedType>(value.getType()).getElementType(); }
 
-KernelSpec::KernelSpec(AttentionOp op, ConfigAttr config, const RangeProgram &range)
-    : op(op), variant(op.lookupVariant()), config(config), range(range), format(op.getFormat().getKind()),
-      dqk(op.getHeadDimQk()), dvo(op.getHeadDimVo()), page(op.getPageSize()), group(op.getGroup()),
-      qType(elementOf(op.getQ())), kvType(elementOf(op.getK())), oType(elementOf(op.getO())),
+KernelSpec::KernelSpec(AttentionOp op, VariantOp variant, ConfigAttr config, const RangeProgram &range)
+    : op(op), variant(variant), config(config), range(range), format(op.getFormat().getKind()), dqk(op.getHeadDimQk()),
+      dvo(op.getHeadDimVo()), page(op.getPageSize()), group(op.getGroup()), qType(elementOf(op.getQ())),
+      kvType(elementOf(op.getK())), oType(elementOf(op.getO())),
       softmax(!variant || variant.getNormalizer() == Normalizer::Softmax),
       fp8(isa<Float8E4M3FNType, Float8E5M2Type>(kvType)) {}
 

@@ -22,10 +22,11 @@ namespace mlir::attn {
 
 /// What a kernel is made from: the op, its variant, one config.
 struct KernelSpec {
-  KernelSpec(AttentionOp op, ConfigAttr config, const RangeProgram &range);
+  /// `variant`: whose hooks the kernel gets; null: none.
+  KernelSpec(AttentionOp op, VariantOp variant, ConfigAttr config, const RangeProgram &range);
 
   AttentionOp op;
-  VariantOp variant; // null: none
+  VariantOp variant;
   ConfigAttr config;
   const RangeProgram &range;
   FormatKind format;

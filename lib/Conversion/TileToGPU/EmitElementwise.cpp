@@ -404,6 +404,32 @@ static LogicalResult emitConcat(Emitter &e, ConcatOp op) {
   return success();
 }
 
+/// The two columns of a pair are neighbours in every layout of accumulators and operands along columns.
+static LogicalResult emitSwapPairs(Emitter &e, SwapPairsOp op) {
+  auto type = cast<RegType>(op.getSource().getType());
+  const Fragment &f = e.fragment(type);
+  const Regs values = e.reg(op.getSource());
+  int64_t last = type.getRank() - 1;
+  for (int64_t i = 0; i < f.getNumElements(); i += 2) {
+    bool pair = i + 1 < f.getNumElements() && f.getOffsets(i)[last] % 2 == 0 &&
+                f.getOffsets(i + 1)[last] == f.getOffsets(i)[last] + 1 &&
+                f.getOffsets(i).drop_back() == f.getOffsets(i + 1).drop_back();
+    if (!pair)
+      return op.emitError() << "has a layout that keeps the columns of a pair in different threads, expected an "
+                               "accumulator or an operand whose pairs lie along the columns";
+  }
+  Regs out;
+  if (f.getPack() == 2) { // both halves in one register
+    for (Value v : values)
+      out.push_back(e.intrinsic("llvm.fshl.i32", {v, v, e.c32(16)}, e.i32));
+  } else {
+    for (size_t i = 0; i < values.size(); i += 2)
+      out.append({values[i + 1], values[i]});
+  }
+  e.regs[op.getResult()] = out;
+  return success();
+}
+
 /// Layouts with the same registers (accumulator and A operand of 16-bit type) need no code.
 static LogicalResult emitConvert(Emitter &e, ConvertLayoutOp op) {
   const Fragment source = e.fragment(op.getSource().getType()), result = e.fragment(op.getResult().getType());
@@ -428,5 +454,6 @@ void tile::populateElementwise(Emitter &e) {
   e.on<SplatOp>(emitSplat);
   e.on<SliceOp>(emitSlice);
   e.on<ConcatOp>(emitConcat);
+  e.on<SwapPairsOp>(emitSwapPairs);
   e.on<ConvertLayoutOp>(emitConvert);
 }

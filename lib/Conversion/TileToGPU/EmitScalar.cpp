@@ -56,7 +56,8 @@ static LogicalResult bindResult(Emitter &e, Value result, Value v) {
 
 static LogicalResult emitConstant(Emitter &e, arith::ConstantOp op) {
   if (op.getType().isIndex()) {
-    e.indices[op] = {Value(), cast<IntegerAttr>(op.getValue()).getInt()};
+    int64_t value = cast<IntegerAttr>(op.getValue()).getInt();
+    e.indices[op] = e.isWide(op) && !llvm::isInt<32>(value) ? Index{e.c64(value), 0} : Index{Value(), value};
     return success();
   }
   if (!op.getType().isIntOrFloat())
@@ -123,7 +124,7 @@ static LogicalResult emitMulI(Emitter &e, arith::MulIOp op) {
     e.indices[op] = {y.offset == 0 ? Value() : scaled, x.offset * y.offset};
     return success();
   }
-  auto [a, c] = sameWidth(e, op.getLhs(), op.getRhs());
+  auto [a, c] = e.isWide(op) ? std::pair<Value, Value>{e.widen(x), e.widen(y)} : sameWidth(e, op.getLhs(), op.getRhs());
   e.indices[op] = {e.mul(a, c), 0};
   return success();
 }

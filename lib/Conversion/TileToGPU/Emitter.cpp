@@ -337,7 +337,19 @@ LogicalResult Emitter::alias(Value v, Value as) {
   return success();
 }
 
-/// Indices that come from the item's 64-bit `table` field are 64 bits wide, wherever they flow.
+/// Indices are 32 bits wide except where that could lose something, and wherever those flow: the item's `table` field,
+/// constants and values of memory that need 64 bits, products of two variables within a hook.
+static bool startsWide(Operation *op) {
+  if (op->getNumResults() != 1 || !op->getResult(0).getType().isIndex())
+    return false;
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return !llvm::isInt<32>(cast<IntegerAttr>(constant.getValue()).getInt());
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    return op->getOperand(0).getType().isInteger(64);
+  return isa<arith::MulIOp>(op) && isa<tile::YieldOp>(op->getBlock()->getTerminator()) &&
+         llvm::none_of(op->getOperands(), [](Value v) { return matchPattern(v, m_Constant()); });
+}
+
 void Emitter::findWide() {
   SmallVector<Value> work;
   auto mark = [&](Value v) {
@@ -391,6 +403,8 @@ void Emitter::findWide() {
       fields(each.getFields(), each.getBody().getArguments());
     else if (auto next = dyn_cast<NextItemOp>(op))
       fields(next.getFields(), next.getValues());
+    else if (startsWide(op))
+      mark(op->getResult(0));
   });
   spread(kernel);
 }

@@ -25,9 +25,9 @@ void populateSm80Exchange(Emitter &e);
 
 namespace sm80 {
 
-/// Rows row0 .. of `view` to the stage `dest` by cp.async; rows and columns that do not exist become zero. The caller
-/// commits. Each warp copies a contiguous block of rows: with one group of keys a warp, its own.
-LogicalResult copyRows(Emitter &e, Operation *op, const View &view, Index row0, const Smem &dest);
+/// Rows `row` (an index of the kernel) .. of `view` to the stage `dest` by cp.async; rows and columns that do not exist
+/// become zero. The caller commits. With one group of keys a warp, each warp copies its own.
+LogicalResult copyRows(Emitter &e, Operation *op, const View &view, Value row, const Smem &dest);
 
 /// The stage as ldmatrix sees it: `group` (i32, or null) chooses a part of the leading dimension.
 FailureOr<SharedTile> sharedTile(Emitter &e, Operation *op, const Smem &smem, Value group);

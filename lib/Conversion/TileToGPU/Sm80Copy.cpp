@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A warp copies `lanesPerRow` chunks of 16 bytes of several rows with one
-// instruction. Rows of a paged view cost one table read each: lane l looks up
-// row l of the warp's block, the copies get the address by shuffle.
+// instruction (8 bytes where rows are not multiples of 16). Rows are a stride
+// apart: one address is computed, the others are sums. Pages that hold whole
+// blocks of a warp cost one table read each; other pages one for each row (lane
+// l looks up row l of the warp's block, the copies get the address by shuffle).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,130 +39,311 @@ static FailureOr<Value> guardedRowAddress(Emitter &e, const View &view, Index ro
   return Value(join->getArgument(0));
 }
 
-LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Index row0, const Smem &dest) {
-  FailureOr<SmemShape> shape = SmemShape::get(dest.whole, [&] { return op->emitOpError(); });
-  if (failed(shape))
-    return failure();
-  ViewOp viewOp = view.op;
-  ViewType type = viewOp.getResult().getType();
-  ArrayRef<int64_t> dims = dest.type.getShape();
-  int64_t elementBytes = shape->elementBytes;
-  if (type.getRank() != 2 || dest.type.getRank() < 2)
-    return op->emitOpError() << "copies single elements to shared memory, expected rows";
-  int64_t viewBytes = type.getShape()[1] * elementBytes, tileBytes = dims.back() * elementBytes;
-  if (viewBytes % 16 || tileBytes % 16)
-    return op->emitOpError() << "copies rows of " << viewBytes << " bytes, expected a multiple of 16";
-  if (!dest.whole.getLayout())
-    return op->emitOpError() << "copies to shared memory without a layout, run tile-assign-layouts first";
+namespace {
+/// One tile's copies. A lane copies one chunk of rows `first` + step t, t = 0, 1, ...; a warp has a block of its own
+/// or, where blocks would cut the swizzle's period, every n-th rows.
+class Copier {
+public:
+  Copier(Emitter &e, Operation *op, const View &view, Index row0, const Smem &dest, SmemShape shape, int64_t divisor)
+      : e(e), op(op), view(view), row0(row0), dest(dest), shape(shape), divisor(divisor), leaf(e.b, e.loc) {}
+  LogicalResult run();
 
-  int64_t rows = 1;
-  for (int64_t extent : dims.drop_back())
-    rows *= extent;
-  int64_t perGroup = dims[dims.size() - 2];
-  int64_t groupBytes = shape->panelBytes * (shape->columns / shape->panelColumns);
-  int64_t chunks = tileBytes / 16, perPanel = shape->rowBytes / 16;
-  int64_t lanesPerRow = std::min<int64_t>(32, llvm::PowerOf2Ceil(chunks)), rowsAtOnce = 32 / lanesPerRow;
-  int64_t columnSteps = llvm::divideCeil(chunks, lanesPerRow);
-  int64_t perWarp = llvm::alignTo(llvm::divideCeil(rows, e.group.warps), rowsAtOnce);
-  // The warp's rows are whole swizzle periods of one group: everything but a lane part is constant.
-  bool regular = perWarp % 8 == 0 && perGroup % perWarp == 0 && perWarp * e.group.warps == rows;
+private:
+  void choose();
+  LogicalResult findAddresses();
+  LogicalResult findPages();
+  LogicalResult lookUpRows();
+  Index localRow(int64_t t);
+  Value stepBytes();
+  Value place(int64_t t, Value chunkPart, Value within);
 
-  Leaf leaf(e.b, e.loc);
-  Value warpRow = e.mul(e.group.warp, e.c32(perWarp));
-  Value hidden = hiddenLane(e);
-  Value laneRow = e.shr(hidden, llvm::Log2_64(lanesPerRow));
-  Value laneChunk = e.bitAnd(hidden, e.c32(lanesPerRow - 1));
+  Emitter &e;
+  Operation *op;
+  const View &view;
+  Index row0;
+  const Smem &dest;
+  SmemShape shape;
+  int64_t divisor; // of row0; 0 when row0 is 0
+  Leaf leaf;
 
+  int64_t elementBytes, viewBytes, tileBytes, granule; // granule: bytes of one copy
+  int64_t rows = 1, perGroup, groupBytes;
+  int64_t lanesPerRow, rowsAtOnce, columnSteps, steps, step;
+  bool regular; // the place of row first + step t is that of row `first`, xor and plus constants
+  bool blocks;  // a warp has `perWarp` consecutive rows
+  int64_t perWarp;
+  Value hidden, laneRow, laneChunk, warpRow, first, lastRow, offset;
+  SmallVector<Value> addresses; // of column 0 of row t
+};
+} // namespace
+
+/// Who copies what.
+void Copier::choose() {
+  int64_t chunks = tileBytes / granule, warps = e.group.warps;
+  lanesPerRow = std::min<int64_t>(32, llvm::PowerOf2Ceil(chunks));
+  rowsAtOnce = 32 / lanesPerRow;
+  columnSteps = llvm::divideCeil(chunks, lanesPerRow);
+  perWarp = llvm::alignTo(llvm::divideCeil(rows, warps), rowsAtOnce);
+  bool even = perWarp * warps == rows;
+  int64_t stride = warps * rowsAtOnce;
+  blocks = true;
+  step = rowsAtOnce;
+  steps = perWarp / rowsAtOnce;
+  regular = even && perWarp % 8 == 0 && perGroup % perWarp == 0;
+  bool alone = isWarpPrivate(e, dest.whole); // the warp's own group of keys
+  if (!regular && !alone && rows == perGroup && stride % 8 == 0 && rows % stride == 0) {
+    regular = true;
+    blocks = false;
+    step = stride;
+    steps = rows / stride;
+  }
+  hidden = hiddenLane(e);
+  laneRow = e.shr(hidden, llvm::Log2_64(lanesPerRow));
+  laneChunk = e.bitAnd(hidden, e.c32(lanesPerRow - 1));
+  warpRow = e.mul(e.group.warp, e.c32(blocks ? perWarp : rowsAtOnce));
+  first = e.add(warpRow, laneRow);
   // More warps than rows: the surplus lanes repeat the last row, data and all.
-  Value lastRow = perWarp * e.group.warps == rows ? Value() : e.c32(rows - 1);
-  auto localRow = [&](Value inWarp, int64_t t) -> Index { // row of the tile
-    Value row = e.add(warpRow, inWarp);
-    if (!lastRow)
-      return Index{row, t};
-    return Index{LLVM::SMinOp::create(e.b, e.loc, e.add(row, e.c32(t)), lastRow), 0};
-  };
+  if (!even && blocks)
+    lastRow = e.c32(rows - 1);
+}
 
-  // Row addresses: by arithmetic, or looked up once by one lane.
-  SmallVector<std::pair<Value, Value>> looked; // low and high half of the address of the warp's row 32 s + lane
-  if (type.isPaged())
-    for (int64_t s = 0; s < perWarp; s += 32) {
-      // Lanes past the warp's block would look up rows that nobody asks for.
-      Value lane = perWarp - s < 32 ? leaf.rem(hidden, perWarp - s) : hidden;
-      FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, localRow(lane, s)));
+/// Row t of this lane, within the tile.
+Index Copier::localRow(int64_t t) {
+  if (!lastRow)
+    return Index{first, t * step};
+  return Index{LLVM::SMinOp::create(e.b, e.loc, e.add(first, e.c32(t * step)), lastRow), 0};
+}
+
+/// Bytes from row t to row t + 1 of a lane.
+Value Copier::stepBytes() {
+  return e.mul(e.stride(view.source, ViewOp(view.op).getResult().getType().isPaged() ? 1 : 0),
+               e.c64(step * elementBytes));
+}
+
+LogicalResult Copier::findAddresses() {
+  ViewType type = ViewOp(view.op).getResult().getType();
+  if (type.isPaged()) {
+    int64_t page = type.getPage(), whole = std::min(page, perWarp);
+    bool divides = perWarp % whole == 0 && page % whole == 0 && whole % rowsAtOnce == 0;
+    if (blocks && !lastRow && divides && divisor % whole == 0 && perWarp / whole <= 8)
+      return findPages();
+    return lookUpRows();
+  }
+  if (!type.isPacked() && !lastRow) {
+    FailureOr<Value> start = rowAddress(e, view, e.addIndex(row0, localRow(0)));
+    if (failed(start))
+      return failure();
+    Value bytes = stepBytes(), at = *start;
+    for (int64_t t = 0; t < steps; ++t) {
+      addresses.push_back(at);
+      if (t + 1 < steps)
+        at = leaf.shift(at, bytes);
+    }
+    return success();
+  }
+  for (int64_t t = 0; t < steps; ++t) {
+    FailureOr<Value> address = rowAddress(e, view, e.addIndex(row0, localRow(t)));
+    if (failed(address))
+      return failure();
+    addresses.push_back(*address);
+  }
+  return success();
+}
+
+/// A warp's rows are whole pages, or part of one: all lanes read the few entries, no exchange is needed.
+LogicalResult Copier::findPages() {
+  ViewType type = ViewOp(view.op).getResult().getType();
+  int64_t page = type.getPage(), whole = std::min(page, perWarp);
+  Type element = cast<MemRefType>(view.pages.getType()).getElementType();
+  Index start = e.addIndex(row0, {warpRow, 0}); // the warp's first row
+  auto offsetOf = [&](Value sum, Index i, int64_t dim) -> Value {
+    if (i.isConstant() && i.offset == 0)
+      return sum;
+    Value part = e.mul(e.widen(i), e.stride(view.source, dim));
+    return sum ? e.add(sum, part) : part;
+  };
+  Value inside = laneRow;
+  if (page > whole) {
+    Value narrow = e.narrow(start);
+    inside = e.add(inside, llvm::isPowerOf2_64(page) ? e.bitAnd(narrow, e.c32(page - 1)) : leaf.rem(narrow, page));
+  }
+  Value fixed = offsetOf(Value(), {inside, 0}, 1);
+  for (auto [i, head] : llvm::enumerate(view.offsets))
+    fixed = offsetOf(fixed, head, 2 + i);
+  for (int64_t p = 0; p < perWarp / whole; ++p) {
+    Index row = {start.base, start.offset + p * whole};
+    Value exists = rowExists(e, view, row), number;
+    auto read = [&]() -> Value {
+      Value slot = e.materialize(row);
+      Value width = slot.getType() == e.i64 ? e.c64(page) : e.c32(page);
+      slot = llvm::isPowerOf2_64(page) ? e.shr(slot, llvm::Log2_64(page))
+                                       : Value(LLVM::UDivOp::create(e.b, e.loc, slot, width));
+      Index entry = e.addIndex(view.first, {slot, 0});
+      Value at = LLVM::GEPOp::create(e.b, e.loc, e.global, element, e.pointer(view.pages),
+                                     ArrayRef<LLVM::GEPArg>{e.widen(entry)});
+      auto load = LLVM::LoadOp::create(e.b, e.loc, element, at, element.getIntOrFloatBitWidth() / 8);
+      load.setInvariant(true);
+      return load;
+    };
+    if (exists) {
+      Block *lookup = e.newBlock(), *join = e.newBlock({element});
+      Value zero = LLVM::ConstantOp::create(e.b, e.loc, element, IntegerAttr::get(element, 0));
+      LLVM::CondBrOp::create(e.b, e.loc, exists, lookup, ValueRange{}, join, ValueRange{zero});
+      e.enter(lookup);
+      Value found = read();
+      LLVM::BrOp::create(e.b, e.loc, ValueRange{found}, join);
+      e.enter(join);
+      number = join->getArgument(0);
+    } else {
+      number = read();
+    }
+    if (element.isInteger(32))
+      number = LLVM::SExtOp::create(e.b, e.loc, e.i64, number);
+    Value elements = e.mul(number, e.stride(view.source, 0));
+    if (fixed)
+      elements = e.add(elements, fixed);
+    Type stored = cast<MemRefType>(view.source.getType()).getElementType();
+    Value at =
+        LLVM::GEPOp::create(e.b, e.loc, e.global, stored, e.pointer(view.source), ArrayRef<LLVM::GEPArg>{elements});
+    Value bytes = stepBytes();
+    for (int64_t t = 0; t < whole / rowsAtOnce; ++t) {
+      addresses.push_back(at);
+      if (t + 1 < whole / rowsAtOnce)
+        at = leaf.shift(at, bytes);
+    }
+  }
+  return success();
+}
+
+/// Any pages: a lane looks up one row's address, the others get it by shuffle.
+LogicalResult Copier::lookUpRows() {
+  if (!blocks) {
+    // Rows of a warp are apart: each lane looks up its own.
+    for (int64_t t = 0; t < steps; ++t) {
+      FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, localRow(t)));
       if (failed(address))
         return failure();
-      Value bits = LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, *address);
-      Value low = LLVM::TruncOp::create(e.b, e.loc, e.i32, bits);
-      Value high = LLVM::TruncOp::create(e.b, e.loc, e.i32, LLVM::LShrOp::create(e.b, e.loc, bits, e.c64(32)));
-      looked.push_back({low, high});
+      addresses.push_back(*address);
     }
-  auto addressOf = [&](int64_t t) -> FailureOr<Value> {
-    if (!type.isPaged())
-      return rowAddress(e, view, e.addIndex(row0, localRow(laneRow, t)));
-    auto [low, high] = looked[t / 32];
-    Value source = e.add(laneRow, e.c32(t % 32));
+    return success();
+  }
+  SmallVector<std::pair<Value, Value>> looked; // low and high half of the address of the warp's row 32 s + lane
+  for (int64_t s = 0; s < perWarp; s += 32) {
+    // Lanes past the warp's block would look up rows that nobody asks for.
+    Value lane = perWarp - s < 32 ? leaf.rem(hidden, perWarp - s) : hidden;
+    Value row = e.add(e.add(warpRow, lane), e.c32(s));
+    if (lastRow)
+      row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
+    FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, {row, 0}));
+    if (failed(address))
+      return failure();
+    Value bits = LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, *address);
+    Value low = LLVM::TruncOp::create(e.b, e.loc, e.i32, bits);
+    Value high = LLVM::TruncOp::create(e.b, e.loc, e.i32, LLVM::LShrOp::create(e.b, e.loc, bits, e.c64(32)));
+    looked.push_back({low, high});
+  }
+  for (int64_t t = 0; t < steps; ++t) {
+    auto [low, high] = looked[t * step / 32];
+    Value source = e.add(laneRow, e.c32(t * step % 32));
     Value lowHere = leaf.shuffle(low, source), highHere = leaf.shuffle(high, source);
     Value wide = LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, highHere), e.c64(32));
     wide = LLVM::OrOp::create(e.b, e.loc, wide, LLVM::ZExtOp::create(e.b, e.loc, e.i64, lowHere));
-    return Value(LLVM::IntToPtrOp::create(e.b, e.loc, e.global, wide));
-  };
+    addresses.push_back(LLVM::IntToPtrOp::create(e.b, e.loc, e.global, wide));
+  }
+  return success();
+}
 
-  // Row t of this lane exists when t < left.
+/// Where granule `within` (of its panel) of row t goes; `chunkPart` are the bytes of the panel and of the granule
+/// within its 16-byte chunk.
+Value Copier::place(int64_t t, Value chunkPart, Value within) {
+  auto swizzled = [&](Value row) { // chunk within the panel, permuted by the row
+    Value factor = e.bitAnd(shape.rowShift ? e.shr(row, shape.rowShift) : row, e.c32(shape.chunkMask));
+    return e.mul(e.bitXor(within, factor), e.c32(16));
+  };
+  auto shared = [&](Value bytes, int64_t constant) {
+    return leaf.shift(e.smemPointer(offset ? e.add(offset, bytes) : bytes), constant);
+  };
+  if (!regular) {
+    Value row = e.narrow(localRow(t));
+    Value inGroup = leaf.rem(row, perGroup);
+    Value at = e.add(e.add(chunkPart, e.mul(inGroup, e.c32(shape.rowBytes))), swizzled(inGroup));
+    return shared(e.add(at, e.mul(leaf.div(row, perGroup), e.c32(groupBytes))), dest.base);
+  }
+  int64_t factor = swizzleFactor(shape.rowBytes, t * step) * 16;
+  if (!blocks) {
+    Value at = e.add(e.add(chunkPart, e.mul(first, e.c32(shape.rowBytes))), swizzled(first));
+    return shared(at, dest.base + t * step * shape.rowBytes);
+  }
+  Value lanePart = e.add(e.add(chunkPart, e.mul(laneRow, e.c32(shape.rowBytes))), swizzled(laneRow));
+  Value warpPart = e.add(e.mul(leaf.div(warpRow, perGroup), e.c32(groupBytes)),
+                         e.mul(leaf.rem(warpRow, perGroup), e.c32(shape.rowBytes)));
+  Value at = factor ? e.bitXor(lanePart, e.c32(factor)) : lanePart;
+  return shared(e.add(warpPart, at), dest.base + t * step * shape.rowBytes);
+}
+
+LogicalResult Copier::run() {
+  ViewType type = ViewOp(view.op).getResult().getType();
+  ArrayRef<int64_t> dims = dest.type.getShape();
+  elementBytes = shape.elementBytes;
+  if (type.getRank() != 2 || dest.type.getRank() < 2)
+    return op->emitOpError() << "copies single elements to shared memory, expected rows";
+  viewBytes = type.getShape()[1] * elementBytes, tileBytes = dims.back() * elementBytes;
+  granule = viewBytes % 16 == 0 ? 16 : 8;
+  if (viewBytes % granule || tileBytes % 16)
+    return op->emitOpError() << "copies rows of " << viewBytes << " bytes, expected a multiple of 8";
+  if (!dest.whole.getLayout())
+    return op->emitOpError() << "copies to shared memory without a layout, run tile-assign-layouts first";
+  for (int64_t extent : dims.drop_back())
+    rows *= extent;
+  perGroup = dims[dims.size() - 2];
+  groupBytes = shape.panelBytes * (shape.columns / shape.panelColumns);
+  choose();
+  if (failed(findAddresses()))
+    return failure();
+
+  // Row t of this lane exists when step t < left.
   Value left;
   if (view.rows) {
     left = e.sub(e.narrow(*view.rows), e.narrow(row0));
     if (!lastRow)
-      left = e.sub(left, e.add(warpRow, laneRow));
+      left = e.sub(left, first);
   }
-
-  Value offset = e.smemOffset(dest);
+  offset = e.smemOffset(dest);
+  int64_t granules = tileBytes / granule, perChunk = 16 / granule, perPanel = shape.rowBytes / granule;
   for (int64_t c = 0; c < columnSteps; ++c) {
-    // Lanes beyond the row repeat its last chunk.
-    Value chunk = c ? e.add(laneChunk, e.c32(c * lanesPerRow)) : laneChunk;
-    if ((c + 1) * lanesPerRow > chunks)
-      chunk = LLVM::UMinOp::create(e.b, e.loc, chunk, e.c32(chunks - 1));
-    Value within = leaf.rem(chunk, perPanel), panel = leaf.div(chunk, perPanel);
-    Value column = e.mul(chunk, e.c32(16));
-    Value valid = e.c32(16);
+    // Lanes beyond the row repeat its last granule.
+    Value number = c ? e.add(laneChunk, e.c32(c * lanesPerRow)) : laneChunk;
+    if ((c + 1) * lanesPerRow > granules)
+      number = LLVM::UMinOp::create(e.b, e.loc, number, e.c32(granules - 1));
+    Value column = e.mul(number, e.c32(granule));
+    Value valid = e.c32(granule);
     if (viewBytes < tileBytes)
       valid = e.select(e.compare(LLVM::ICmpPredicate::slt, column, e.c32(viewBytes)), valid, e.c32(0));
-    Value panelPart = e.mul(panel, e.c32(shape->panelBytes));
-    auto swizzled = [&](Value row) { // chunk within the panel, permuted by the row
-      Value factor = e.bitAnd(shape->rowShift ? e.shr(row, shape->rowShift) : row, e.c32(shape->chunkMask));
-      return e.mul(e.bitXor(within, factor), e.c32(16));
-    };
-    Value lanePart, warpPart;
-    if (regular) {
-      lanePart = e.add(e.add(panelPart, e.mul(laneRow, e.c32(shape->rowBytes))), swizzled(laneRow));
-      warpPart = e.add(e.mul(leaf.div(warpRow, perGroup), e.c32(groupBytes)),
-                       e.mul(leaf.rem(warpRow, perGroup), e.c32(shape->rowBytes)));
-      warpPart = offset ? e.add(offset, warpPart) : warpPart;
+    Value within = leaf.rem(number, perPanel), panel = leaf.div(number, perPanel);
+    Value chunkPart = e.mul(panel, e.c32(shape.panelBytes));
+    if (perChunk > 1) {
+      chunkPart = e.add(chunkPart, e.mul(leaf.rem(within, perChunk), e.c32(granule)));
+      within = leaf.div(within, perChunk);
     }
-    for (int64_t t = 0; t < perWarp; t += rowsAtOnce) {
-      FailureOr<Value> address = addressOf(t);
-      if (failed(address))
-        return failure();
-      Value to;
-      if (regular) {
-        int64_t factor = swizzleFactor(shape->rowBytes, t) * 16;
-        Value at = factor ? e.bitXor(lanePart, e.c32(factor)) : lanePart;
-        to = e.smemPointer(e.add(warpPart, at), dest.base + t * shape->rowBytes);
-      } else {
-        Value row = e.narrow(localRow(laneRow, t));
-        Value inGroup = leaf.rem(row, perGroup);
-        Value at = e.add(e.add(panelPart, e.mul(inGroup, e.c32(shape->rowBytes))), swizzled(inGroup));
-        at = e.add(at, e.mul(leaf.div(row, perGroup), e.c32(groupBytes)));
-        to = e.smemPointer(offset ? e.add(offset, at) : at, dest.base);
-      }
+    for (int64_t t = 0; t < steps; ++t) {
+      Value to = place(t, chunkPart, within);
       Value bytes = valid;
       if (left) {
-        Value row = lastRow ? e.narrow(localRow(laneRow, t)) : e.c32(t);
+        Value row = lastRow ? e.narrow(localRow(t)) : e.c32(t * step);
         bytes = e.select(e.compare(LLVM::ICmpPredicate::sgt, left, row), valid, e.c32(0));
       }
-      leaf.cpAsync(to, leaf.shift(*address, column), bytes);
+      leaf.cpAsync(to, leaf.shift(addresses[t], column), bytes, granule);
     }
   }
   return success();
+}
+
+LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Value row, const Smem &dest) {
+  FailureOr<SmemShape> shape = SmemShape::get(dest.whole, [&] { return op->emitOpError(); });
+  if (failed(shape))
+    return failure();
+  auto known = op->getAttrOfType<IntegerAttr>(kRowDivisor);
+  return Copier(e, op, view, e.index(row), dest, *shape, known ? known.getInt() : 1).run();
 }
 
 //===----------------------------------------------------------------------===//
@@ -172,7 +355,7 @@ static LogicalResult emitLoad(Emitter &e, LoadOp load) {
   const Smem &dest = e.smems[load.getResult()];
   Leaf leaf(e.b, e.loc);
   leaf.barrier();
-  if (failed(copyRows(e, load, e.views[load.getView()], e.index(load.getRow()), dest)))
+  if (failed(copyRows(e, load, e.views[load.getView()], load.getRow(), dest)))
     return failure();
   Leaf after(e.b, e.loc);
   after.cpAsyncCommit();
@@ -194,7 +377,7 @@ static LogicalResult emitSharedLoad(Emitter &e, LoadOp load) {
 }
 
 static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp load) {
-  return copyRows(e, load, e.views[load.getView()], e.index(load.getRow()), e.smems[load.getSlot()]);
+  return copyRows(e, load, e.views[load.getView()], load.getRow(), e.smems[load.getSlot()]);
 }
 
 void tile::populateSm80Copy(Emitter &e) {

@@ -98,8 +98,10 @@ void Leaf::mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> bR
     acc[i] = LLVM::ExtractValueOp::create(b, loc, d, ArrayRef<int64_t>{i});
 }
 
-void Leaf::cpAsync(Value shared, Value global, Value bytes) {
-  NVVM::CpAsyncOp::create(b, loc, shared, global, 16u, NVVM::LoadCacheModifierKind::CG, bytes);
+void Leaf::cpAsync(Value shared, Value global, Value bytes, int64_t size) {
+  // Only whole 16 bytes can bypass the L1 cache.
+  auto cache = size == 16 ? NVVM::LoadCacheModifierKind::CG : NVVM::LoadCacheModifierKind::CA;
+  NVVM::CpAsyncOp::create(b, loc, shared, global, static_cast<uint32_t>(size), cache, bytes);
 }
 
 Value Leaf::shuffle(Value value, Value lane, NVVM::ShflKind kind) {

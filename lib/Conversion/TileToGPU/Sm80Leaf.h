@@ -52,8 +52,8 @@ public:
   /// acc += a b for one m16n8k16; `bf16` else f16.
   void mma(MutableArrayRef<Value> acc, ArrayRef<Value> a, ArrayRef<Value> b, bool bf16);
 
-  /// 16 bytes from global to shared memory, the last 16 - bytes of them zero.
-  void cpAsync(Value shared, Value global, Value bytes);
+  /// `size` (16 or 8) bytes from global to shared memory, the last size - bytes of them zero.
+  void cpAsync(Value shared, Value global, Value bytes, int64_t size);
   void cpAsyncCommit() { NVVM::CpAsyncCommitGroupOp::create(b, loc); }
   void cpAsyncWait(int64_t inFlight) { NVVM::CpAsyncWaitGroupOp::create(b, loc, static_cast<uint32_t>(inFlight)); }
   void barrier() { NVVM::BarrierOp::create(b, loc); }

@@ -244,8 +244,55 @@ static LogicalResult emitFragmentLoad(Emitter &e, LocalLoadOp load) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Registers to shared memory
+//===----------------------------------------------------------------------===//
+
+/// A 16-bit tile in an accumulator layout goes back as pairs of columns; the CTA meets before and after.
+static LogicalResult emitFragmentStore(Emitter &e, LocalStoreOp store) {
+  RegType type = store.getValue().getType();
+  const Smem &smem = e.smems[store.getDest()];
+  auto mma = dyn_cast_or_null<MmaAttr>(type.getLayout());
+  if (!mma || type.getRank() != 2 || mma.getWarps().size() != 2 || e.fragment(type).getPack() != 2 ||
+      !smem.whole.getLayout() || smem.type.getElementType() != type.getElementType() ||
+      smem.type.getShape() != type.getShape())
+    return store.emitOpError() << "moves " << type << " to " << smem.type
+                               << ", expected the same 16-bit tile of rank 2 in an accumulator layout and in swizzled "
+                                  "shared memory";
+  FailureOr<SharedTile> tile = sharedTile(e, store, smem, {});
+  if (failed(tile))
+    return failure();
+  int64_t rowWarps = mma.getWarps()[0], rows = type.getShape()[0], columns = type.getShape()[1];
+  int64_t perPanel = tile->bytes / 16;
+  Leaf leaf(e.b, e.loc);
+  Value lane = hiddenLane(e);
+  if (rowWarps > 1)
+    tile->base = leaf.shift(tile->base, e.mul(leaf.rem(e.group.warp, rowWarps), e.c32(16 * tile->bytes)));
+  // Lane l holds columns 2 (l mod 4) and the next of row l / 4 of each 8 x 8 block (PTX ISA, mma.m16n8k16, C and D).
+  Value row = leaf.div(lane, 4);
+  Value factor = tile->bytes == 128 ? row : leaf.div(row, tile->bytes == 64 ? 2 : 4);
+  Value laneOffset = e.add(e.add(leaf.mul(row, e.c32(tile->bytes)), leaf.mul(factor, e.c32(16))),
+                           leaf.mul(leaf.rem(lane, 4), e.c32(4)));
+  const Regs values = e.reg(store.getValue());
+  leaf.barrier();
+  int64_t at = 0;
+  for (int64_t r = 0; r < rows; r += 16 * rowWarps)
+    for (int64_t chunk = 0; chunk < columns / 8; ++chunk)
+      for (int64_t half = 0; half < 2; ++half) {
+        int64_t within = chunk % perPanel, panel = chunk / perPanel;
+        Value offset = within ? e.bitXor(laneOffset, e.c32(within * 16)) : laneOffset;
+        Value pointer =
+            leaf.shift(leaf.shift(tile->base, offset), panel * tile->rows * tile->bytes + (r + 8 * half) * tile->bytes);
+        LLVM::StoreOp::create(e.b, e.loc, values[at++], pointer, 4);
+      }
+  Leaf after(e.b, e.loc);
+  after.barrier();
+  return success();
+}
+
 void tile::populateSm80Mma(Emitter &e) {
   e.on<DotOp>(emitDot);
+  e.on<LocalStoreOp>(emitFragmentStore);
   auto usual = e.handler(LocalLoadOp::getOperationName());
   e.handler(LocalLoadOp::getOperationName()) = [usual](Emitter &e, Operation *op) -> LogicalResult {
     auto load = cast<LocalLoadOp>(op);

@@ -6,11 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Target/Bundle.h"
-#include "attn/ABI/ABI.h"
+#include "attn/ABI/BundleFormat.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <cstring>
 
 using namespace mlir;
 
@@ -41,30 +40,14 @@ llvm::json::Value attn::attributeToJson(Attribute attribute) {
       .Default([](Attribute) { return llvm::json::Value(nullptr); });
 }
 
-static void padTo64(std::string &bytes) { bytes.resize((bytes.size() + 63) / 64 * 64, '\0'); }
-
 std::string attn::writeBundle(llvm::json::Object manifest, const std::vector<BundleBlob> &blobs) {
   std::string data;
   llvm::json::Array table;
-  for (const BundleBlob &blob : blobs) {
-    padTo64(data);
+  for (const BundleBlob &blob : blobs)
     table.push_back(llvm::json::Object{{"kind", blob.kind},
-                                       {"offset", static_cast<int64_t>(data.size())},
+                                       {"offset", static_cast<int64_t>(attnabi::appendBlob(data, blob.bytes))},
                                        {"bytes", static_cast<int64_t>(blob.bytes.size())}});
-    data += blob.bytes;
-  }
-  padTo64(data);
   manifest["abi"] = ATTN_ABI_VERSION;
   manifest["blobs"] = std::move(table);
-  std::string text = llvm::formatv("{0:2}", llvm::json::Value(std::move(manifest)));
-
-  AttnBundleHeader header = {};
-  std::memcpy(header.magic, ATTN_BUNDLE_MAGIC, sizeof(header.magic));
-  header.abi_version = ATTN_ABI_VERSION;
-  header.manifest_bytes = text.size();
-  header.blob_bytes = data.size();
-  std::string bundle(reinterpret_cast<const char *>(&header), sizeof(header));
-  bundle += text;
-  padTo64(bundle);
-  return bundle + data;
+  return attnabi::makeBundle(llvm::formatv("{0:2}", llvm::json::Value(std::move(manifest))).str(), data);
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Conversion/AttnToTile/Passes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Target/Host.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -59,6 +60,7 @@ void ::attn::buildHostLoweringPipeline(OpPassManager &pm, bool fma) {
 }
 
 void ::attn::buildHostPipeline(OpPassManager &pm, const tile::TileToCPUOptions &options) {
+  pm.addPass(mlir::attn::createAttnKeepKernelsPass());
   tile::ConvertTileToCPUOptions passOptions;
   passOptions.width = options.width;
   passOptions.f16c = options.f16c;

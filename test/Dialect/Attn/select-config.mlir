@@ -5,9 +5,9 @@
 
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 4, row_table = true>]
 // HOST-SAME: target = #attn.target<"host">
-// SM80: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 128, warps = 8>]
-// SM86: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 64, warps = 8>]
-// SM90: configs = [#attn.config<rows = 16, keys = 128, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = tma>]
+// SM80: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 32, stages = 3>]
+// SM86: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 64, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 64>]
+// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = tma>]
 func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x128xbf16>, %v: memref<?x16x8x128xbf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x32x128xbf16>) {
   attn.attention q(%q, %qo : memref<?x32x128xbf16>, memref<?xi32>)

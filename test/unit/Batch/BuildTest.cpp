@@ -208,6 +208,19 @@ TEST(BatchBuild, EmptyBatch) {
     EXPECT_TRUE(std::isinf(attend(built(b, geometry(Format::Paged, levels))).lse[0]));
 }
 
+TEST(BatchBuild, LargerThanMemoryIsRefused) {
+  Batch b;
+  b.requests = {{1 << 30, 1 << 30}};
+  for (Format format : {Format::Ragged, Format::Paged, Format::Bsr}) {
+    std::string error = buildError(b, geometry(format));
+    EXPECT_NE(std::string::npos, error.find("the batch needs about ")) << error;
+    EXPECT_NE(std::string::npos, error.find("shorten its requests")) << error;
+  }
+  b.requests = {{1, 1}};
+  EXPECT_NE(std::string::npos,
+            buildError(b, geometry(Format::Paged, 1, int64_t(1) << 62)).find("shorten its requests"));
+}
+
 TEST(BatchBuild, Errors) {
   Batch b = treeBatch();
   EXPECT_EQ(
@@ -346,6 +359,16 @@ TEST(BatchParams, DocumentsFitTheirOffsets) {
     if (i != base)
       EXPECT_EQ(ids[i] != ids[i - 1], starts[i] == double(i - base));
   }
+}
+
+TEST(BatchParams, LargerThanMemoryIsRefused) {
+  Params filled("\"p\": 1");
+  filled.get("f32", {int64_t(1) << 40, 1 << 20});
+  EXPECT_EQ("'params.p' has about 1000000000000000000 values, which do not fit this machine's memory; make it smaller",
+            filled.error);
+  Params huge("\"p\": 1e300");
+  huge.scalar(ParamDecl::Kind::Index);
+  EXPECT_EQ("'params.p' must be an integer up to 2^53 in size", huge.error);
 }
 
 TEST(BatchParams, Errors) {

@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 using namespace attn;
@@ -258,6 +259,58 @@ TEST_F(HookEvalTest, BranchesConversionsAndBits) {
   EXPECT_EQ(hooks.hooks().logits(3, at), 6.0);
   at.kvPos = 5;
   EXPECT_EQ(hooks.hooks().logits(3, at), 1.0);
+}
+
+/// docs/Spec.md, section 4: what arith leaves undefined.
+TEST_F(HookEvalTest, IntegersAreDefined) {
+  auto apply = [&](const std::string &op, const std::string &type, int64_t a, int64_t b) {
+    std::string cast = type == "i64" ? "" : "%r = arith.extsi %y : " + type + " to i64\n";
+    auto hooks =
+        evaluator(parse("attn.variant @v() { attn.hook logits (%x: f32, %at: !attn.coord) {\n%a = arith.constant " +
+                        std::to_string(a) + " : " + type + "\n%b = arith.constant " + std::to_string(b) + " : " + type +
+                        "\n" + (type == "i64" ? "%r" : "%y") + " = arith." + op + " %a, %b : " + type + "\n" + cast +
+                        "%f = arith.sitofp %r : i64 to f32\nattn.yield %f : f32\n} }"),
+                  {});
+    return hooks.hooks().logits(0, {});
+  };
+  for (const char *type : {"i8", "i32", "i64"})
+    for (const char *op : {"divsi", "divui", "remsi", "remui"})
+      EXPECT_EQ(0, apply(op, type, 77, 0)) << op << ' ' << type;
+  EXPECT_EQ(-128, apply("divsi", "i8", -128, -1));
+  EXPECT_EQ(0, apply("remsi", "i8", -128, -1));
+  EXPECT_EQ(-2147483648.0, apply("divsi", "i32", -2147483647 - 1, -1));
+  EXPECT_EQ(std::ldexp(-1, 63), apply("divsi", "i64", std::numeric_limits<int64_t>::min(), -1));
+  EXPECT_EQ(0, apply("remsi", "i64", std::numeric_limits<int64_t>::min(), -1));
+  for (int64_t amount : {32, 33, 64, -1}) {
+    EXPECT_EQ(0, apply("shli", "i32", -5, amount));
+    EXPECT_EQ(0, apply("shrui", "i32", -5, amount));
+    EXPECT_EQ(-1, apply("shrsi", "i32", -5, amount));
+    EXPECT_EQ(0, apply("shrsi", "i32", 5, amount));
+  }
+  EXPECT_EQ(-2147483648.0, apply("addi", "i32", 2147483647, 1));
+  EXPECT_EQ(-1, apply("shrsi", "i1", -1, -1));
+  EXPECT_EQ(-1, apply("divsi", "i1", -1, -1));
+  EXPECT_EQ(0, apply("shli", "i1", -1, -1));
+
+  auto convert = [&](const std::string &op, const std::string &type, double value) {
+    auto hooks =
+        evaluator(parse("attn.variant @v() { attn.hook logits (%x: f32, %at: !attn.coord) {\n%y = arith." + op +
+                        " %x : f32 to " + type + "\n%f = arith." + (op == "fptosi" ? "sitofp" : "uitofp") +
+                        " %y : " + type + " to f32\nattn.yield %f : f32\n} }"),
+                  {});
+    return hooks.hooks().logits(value, {});
+  };
+  EXPECT_EQ(0, convert("fptosi", "i32", NAN));
+  EXPECT_EQ(0, convert("fptoui", "i8", NAN));
+  EXPECT_EQ(2147483648.0, convert("fptosi", "i32", INFINITY) + 1);
+  EXPECT_EQ(-2147483648.0, convert("fptosi", "i32", -3e38));
+  EXPECT_EQ(127, convert("fptosi", "i8", 1000));
+  EXPECT_EQ(-128, convert("fptosi", "i8", -129.5));
+  EXPECT_EQ(255, convert("fptoui", "i8", 256));
+  EXPECT_EQ(0, convert("fptoui", "i8", -1));
+  EXPECT_EQ(-1, convert("fptosi", "i1", -7));
+  EXPECT_EQ(0, convert("fptosi", "i1", 7));
+  EXPECT_EQ(1, convert("fptoui", "i1", 7));
 }
 
 } // namespace

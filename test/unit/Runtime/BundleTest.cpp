@@ -168,6 +168,34 @@ TEST(Bundle, DamagedBytesNeverCrash) {
   }
 }
 
+TEST(Bundle, CodeForTheDevice) {
+  Manifest m;
+  BlobDesc cubin, ptx;
+  cubin.kind = BlobDesc::Cubin;
+  ptx.kind = BlobDesc::Ptx;
+  auto choose = [&](const char *target, std::vector<BlobDesc> blobs, int capability) {
+    m.target = target;
+    m.blobs = blobs;
+    int chosen = -1;
+    Status status = chooseBlob(m, capability, 0, chosen);
+    return status.ok() ? chosen : -1;
+  };
+  EXPECT_EQ(choose("sm_80", {cubin, ptx}, 80), 0);
+  EXPECT_EQ(choose("sm_80", {cubin, ptx}, 86), 0); // same major version
+  EXPECT_EQ(choose("sm_80", {cubin, ptx}, 90), 1); // by way of PTX
+  EXPECT_EQ(choose("sm_80", {ptx}, 90), 0);
+  EXPECT_EQ(choose("sm_80", {cubin}, 90), -1);
+  EXPECT_EQ(choose("sm_86", {cubin, ptx}, 80), -1); // an earlier machine
+  EXPECT_EQ(choose("sm_90a", {cubin}, 90), 0);
+  EXPECT_EQ(choose("sm_90a", {cubin, ptx}, 100), -1);
+  EXPECT_EQ(choose("sm_100a", {cubin}, 100), 0);
+  m.target = "sm_90a";
+  int chosen = 0;
+  EXPECT_ERROR(
+      chooseBlob(m, 80, 0, chosen), Code::InvalidArgument,
+      "the bundle is for target \"sm_90a\" and the device has compute capability 8.0; compile it for that machine");
+}
+
 TEST(Bundle, Loading) {
   std::shared_ptr<Device> device;
   EXPECT_ERROR(Device::open(DeviceKind::CPU, 1, device), Code::InvalidArgument, "argument 'ordinal' is 1");

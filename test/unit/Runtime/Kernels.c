@@ -49,18 +49,31 @@ enum {
   Scale,
   Causal,
   Window,
-  Bias
+  Bias,
+  Counter, /* kernels that take items from one list */
+  CtaIndptrSize
 };
 enum { MPartO, MPartLse, MItems, MCtaIndptr, MPieces, MO, MOToken, MOHead, MDimVo, MLse, MLseToken };
 
 typedef struct {
   int format; /* 0 ragged, 1 paged, 2 bsr */
   int packed, row_table, rows, keys;
+  int counter;
 } Config;
 
 static void require(int condition) {
   if (!condition)
     abort();
+}
+
+/* The next item of the shared list. Every CTA gets one number past its end; the last of them leaves 0 for the next run.
+ */
+static int32_t take(const AttnWord *w, int32_t count, int32_t ctas) {
+  uint32_t *counter = w[Counter].pointer;
+  const int32_t ticket = (int32_t)__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+  if (ticket == count + ctas - 1)
+    __atomic_store_n(counter, 0, __ATOMIC_RELAXED);
+  return ticket;
 }
 
 static void attend(const AttnWord *w, int32_t cta, void *scratch, Config c) {
@@ -71,7 +84,9 @@ static void attend(const AttnWord *w, int32_t cta, void *scratch, Config c) {
   const AttnTokenInfo *tokens = w[Tokens].pointer;
   const int64_t heads = w[HeadsQo].integer, group = heads / w[HeadsKv].integer, pack = c.packed ? group : 1;
   const int64_t dqk = w[DimQk].integer, dvo = w[DimVo].integer;
-  for (int32_t i = indptr[cta]; i < indptr[cta + 1]; ++i) {
+  const int32_t ctas = c.counter ? (int32_t)w[CtaIndptrSize].integer - 1 : 0;
+  const int32_t end = c.counter ? indptr[ctas] : indptr[cta + 1];
+  for (int32_t i = c.counter ? take(w, end, ctas) : indptr[cta]; i < end; i = c.counter ? take(w, end, ctas) : i + 1) {
     const AttnWorkItem it = items[i];
     require(it.rows >= 1 && it.rows <= c.rows && it.klo % c.keys == 0 && it.khi <= it.kv_len && it.klo <= it.khi);
     require(it.head % pack == 0 && it.reserved == 0);
@@ -129,7 +144,7 @@ static void attend(const AttnWord *w, int32_t cta, void *scratch, Config c) {
     Config c = {__VA_ARGS__};                                                                                          \
     attend(words, cta, scratch, c);                                                                                    \
   }
-/* format, packed, row_table, rows, keys */
+/* format, packed, row_table, rows, keys, counter */
 KERNEL(ragged_16, 0, 1, 0, 16, 32)
 KERNEL(ragged_64, 0, 0, 0, 64, 16)
 KERNEL(ragged_96, 0, 0, 0, 96, 16)
@@ -138,6 +153,7 @@ KERNEL(paged_16, 1, 1, 0, 16, 32)
 KERNEL(paged_64, 1, 0, 0, 64, 16)
 KERNEL(paged_96, 1, 0, 0, 96, 16)
 KERNEL(paged_table, 1, 1, 1, 32, 16)
+KERNEL(paged_counter, 1, 1, 0, 16, 32, 1)
 KERNEL(bsr_16, 2, 1, 0, 16, 32)
 KERNEL(bsr_64, 2, 0, 0, 64, 16)
 KERNEL(bsr_96, 2, 0, 0, 96, 16)

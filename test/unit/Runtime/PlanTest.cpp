@@ -192,6 +192,10 @@ TEST(Plan, RunErrors) {
   expect("operand 'q': expected an address that is a multiple of 4 bytes",
          [](Operands &o) { o.q.data = static_cast<char *>(o.q.data) + 1; });
   expect("operand 'lse' is missing", [](Operands &o) { o.lse.data = nullptr; });
+  std::vector<ParamArg> far(batch.params);
+  far[1].index = (int64_t(1) << 30) + 1;
+  expect("expected at most 2^30 in magnitude, got 1073741825; a bound beyond every length can be 2^30",
+         [&](Operands &o) { o.params = far.data(); });
   expect("params: expected 3, got 2", [](Operands &o) { o.numParams = 2; });
   expect("operand 'q': the plan has 6 query tokens, but the tensor only 5", [](Operands &o) { o.q.sizes[0] = 5; });
   expect("operand 'o': the plan has 6 query tokens", [](Operands &o) { o.o.sizes[0] = 5; });
@@ -220,6 +224,29 @@ TEST(Plan, Deterministic) {
   EXPECT_TRUE(Json::accept(first));
   ASSERT_OK(a->svg(second));
   EXPECT_NE(second.find("</svg>"), std::string::npos);
+}
+
+// Short requests go to the smallest kernel, also when it could hold rows of several.
+TEST(Plan, DecodeUsesTheNarrowKernel) {
+  Shape shape;
+  Json m = manifest(shape);
+  m["kernels"][0]["row_table"] = true;
+  auto executable = load(m);
+  Batch batch(shape);
+  batch.addRequests({1, 1, 1, 100});
+  batch.addLevel({50, 60, 70, 100});
+  batch.fill();
+  auto plan = makePlan(executable);
+  ASSERT_OK(plan->plan(batch.input(), nullptr));
+  const AttnWorkItem *items;
+  const int32_t *indptr;
+  int64_t count[3];
+  int32_t ctas;
+  for (int k = 0; k < 3; ++k)
+    ASSERT_OK(plan->items(k, items, count[k], indptr, ctas));
+  EXPECT_GT(count[0], 0); // 16 rows
+  EXPECT_EQ(count[1], 0); // 64 rows
+  EXPECT_GT(count[2], 0); // 96 rows
 }
 
 TEST(Plan, SplitsOneLongRequest) {

@@ -240,6 +240,41 @@ TEST(Run, BatchInvariantBits) {
   }
 }
 
+TEST(Run, ItemsFromOneList) {
+  // A kernel with a counter: whoever is free takes the next item, the dearest first; results do not change.
+  Shape shape;
+  Json m = manifest(shape);
+  Json &kernel = m["kernels"][0];
+  kernel["symbol"] = "paged_counter";
+  kernel["words"].push_back(pointer("counter"));
+  kernel["words"].push_back(size("cta_indptr", 0));
+  auto shared = load(m), own = load(manifest(shape));
+  PlanOptions options;
+  options.ctas = 7;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    Batch batch = randomBatch(shape, 900 + seed);
+    auto plan = makePlan(shared, options), other = makePlan(own, options);
+    planAndCheck(*plan, batch, "first");
+    std::vector<float> o = batch.o;
+    // The counter is back at 0: the same plan runs again.
+    batch.poison();
+    ASSERT_OK(plan->run(batch.operands(), nullptr));
+    EXPECT_EQ(batch.check(), "") << "again";
+    if (!o.empty())
+      EXPECT_EQ(0, std::memcmp(o.data(), batch.o.data(), o.size() * 4)) << "the order changed a bit";
+
+    const AttnWorkItem *items;
+    const int32_t *indptr;
+    int64_t count;
+    int32_t ctas;
+    ASSERT_OK(plan->items(0, items, count, indptr, ctas));
+    EXPECT_EQ(indptr[ctas], count);
+    auto keys = [&](int64_t i) { return int64_t(items[i].khi - items[i].klo); };
+    for (int64_t i = 1; i < count && batch.causal == 0 && batch.window < 0; ++i)
+      EXPECT_LE(keys(i) * items[i].rows, 2 * keys(i - 1) * items[i - 1].rows + 1000) << "cheap items go last";
+  }
+}
+
 TEST(Run, TwoThreadsWithTheirOwnPlans) {
   Shape shape;
   auto executable = load(manifest(shape));

@@ -26,6 +26,9 @@ struct AttentionKernels {
 /// `attn.merge` and `attn.range`. Reports an error and leaves the module as it was when something cannot be expressed.
 FailureOr<AttentionKernels> convertAttentionToTile(AttentionOp op);
 
+/// Erases variants and functions that no kernel calls, directly or by way of others.
+void keepKernels(ModuleOp module);
+
 } // namespace mlir::attn
 
 #endif

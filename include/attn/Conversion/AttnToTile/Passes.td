@@ -36,4 +36,14 @@ def AttnToTilePass : Pass<"attn-to-tile", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numKernels", "num-kernels", "kernels made, merge kernels included">];
 }
 
+def AttnKeepKernelsPass : Pass<"attn-keep-kernels", "::mlir::ModuleOp"> {
+  let summary = "drops the statement once its kernels are made";
+  let description = [{
+    Before: a module after attn-to-tile, or one with tile kernels of its own.
+    After: variants and functions are gone, but for the functions that kernels
+    call, directly or by way of others. The pipelines to machine code begin with
+    it: what states the problem has no code.
+  }];
+}
+
 #endif

@@ -9,16 +9,17 @@
 // * Tile classes 16, 64 and 128 are all offered where they fit: the planner
 //   takes the smallest that holds a request's packed rows, so decode reads K and
 //   V once for a whole GQA group and prefill does not waste rows.
-// * Keys of a tile: a step of the key loop costs about 1 + 16 / keys of its
-//   products (barriers, maximum, rescale), so more is better, up to 128. Below
-//   16 (of a group) the second product has no full k16 step.
-// * Stages: two hide the latency of a load behind a step; a third only where
-//   steps are short (16 rows), and never at the cost of fewer keys.
-// * So: the most keys with two stages that fit shared memory and registers, then
-//   more stages, up to three for 16 rows; one stage is taken only when two do
-//   not fit with 16 keys.
+// * 64 and 128 rows: every warp reads all of K and V from shared memory, which is
+//   the limit with 16 rows a warp (it takes as long as the products of 14 rows).
+//   So 32 rows a warp and 64 keys, where the registers allow it, and two CTAs an
+//   SM, whose softmax and products overlap: with 64 keys in two stages, or else
+//   32 in three.
+// * Otherwise 16 rows a warp, and the most keys with two stages that fit, up to
+//   128: a step costs about 1 + 16 / keys of its products (barriers, maximum,
+//   rescale). Below 16 keys (of a group) the second product has no full k16 step.
+//   One stage is taken only when two do not fit with 16 keys.
 // * 16 rows: one warp a group of keys, four groups (a warp's 16 x D accumulator
-//   is D / 2 registers); 64 rows: 4 warps; 128 rows: 8 warps.
+//   is D / 2 registers), two stages of 128 keys; three where only fewer keys fit.
 // * Packing: the GQA group where it fits into the rows (16 and 64), 1 for 128.
 // * Consumers (warpgroup products behind tensor copies, with a producer warp) are
 //   taken for the classes of 64 and 128 rows wherever `whyNoConsumers` is silent;
@@ -120,6 +121,10 @@ static int64_t hookRegisters(AttentionOp op) {
   return registers;
 }
 
+static bool readsMemory(HookOp hook) {
+  return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
   int64_t dqk = op.getHeadDimQk(), dvo = op.getHeadDimVo(), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
@@ -133,16 +138,26 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
   needs.sharedMemory += 1024; // barriers, alignment of stages
-  // Registers: output and scores in fp32, weights in 16 bits, Q where it is there, two 16-wide operands, addresses.
+  // Registers: output and scores in fp32, a part of the weights in 16 bits (scores die as they are made; with consumers
+  // the weights of the block before are read meanwhile), Q where it is there, two 16-wide operands, addresses.
   int64_t threads = 32 * config.getWarps();
   int64_t scores = rows * keys / groups; // of a group
   int64_t perGroup = groups > 1 ? threads / groups : threads;
-  int64_t words = rows * dvo + scores + scores / 2;
+  int64_t words = rows * dvo + scores + (roles ? scores / 2 : scores / 4);
   if (qInRegisters)
     words += rows * dqk / 2;
   needs.registers = (words + perGroup - 1) / perGroup + 40;
-  if (roles)
+  if (roles) {
     needs.registers += hookRegisters(op);
+    return needs;
+  }
+  // Hooks that run on every score: their coordinates, and loads that are issued together.
+  int64_t mine = (scores + perGroup - 1) / perGroup;
+  for (HookKind kind : {HookKind::Logits, HookKind::Mask})
+    if (hasHook(op, kind))
+      needs.registers += readsMemory(op.lookupVariant().getHook(kind)) ? 16 + 2 * mine
+                         : kind == HookKind::Logits                    ? 16
+                                                                       : 0;
   return needs;
 }
 
@@ -153,6 +168,8 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
     return error() << "rows, keys, stages, warps, groups and pack must be at least 1";
   if (rows > 1024 || keys > 1024 || config.getStages() > 32 || config.getWarps() > 32)
     return error() << "expected at most 1024 rows and keys, 32 stages and 32 warps";
+  if (config.getOrder() != ItemOrder::List)
+    return error() << "no kernel takes its items from a counter yet; use order = list";
   if (keys % groups != 0)
     return error() << keys << " keys do not divide into " << groups << " groups";
   if (keys / groups % 8 != 0 || rows % 8 != 0)
@@ -205,6 +222,11 @@ static int64_t choosePack(AttentionOp op, int64_t rows) {
   return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
 }
 
+/// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
+static bool transformsHeads(AttentionOp op) {
+  return isEightBit(op) || hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value);
+}
+
 static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
                              bool tableOfRows, int64_t consumers, bool qInRegisters, LoadPath load) {
   return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows,
@@ -222,25 +244,37 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
     return needs.sharedMemory <= target.sharedPerCta && needs.registers <= registersOf(config);
   };
   for (int64_t rows : {16, 64, 128}) {
-    int64_t warps = rows == 16 ? 4 : rows / 16, groups = rows == 16 ? 4 : 1;
-    int64_t pack = choosePack(op, rows);
-    auto make = [&](int64_t keys, int64_t stages, bool consumers, bool qInRegisters) {
-      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, consumers ? rows / 64 : 0,
-                        qInRegisters, consumers ? LoadPath::Tma : LoadPath::Gather);
+    int64_t groups = rows == 16 ? 4 : 1, pack = choosePack(op, rows);
+    auto make = [&](int64_t keys, int64_t stages, int64_t warps) {
+      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, /*consumers=*/0,
+                        /*qInRegisters=*/false, LoadPath::Gather);
+    };
+    auto makeConsumers = [&](int64_t keys, bool qInRegisters) {
+      return makeConfig(op, rows, keys, /*stages=*/2, rows / 16, groups, /*tableOfRows=*/rows < 128, rows / 64,
+                        qInRegisters, LoadPath::Tma);
     };
     auto choose = [&]() -> ConfigAttr {
       // Below 64 keys the products of a consumer no longer hide its softmax.
       for (int64_t keys = 128; keys >= 64 && rows >= 64; keys /= 2)
         if (whyNoConsumers(op, rows, keys, pack, target).empty())
           for (bool qInRegisters : {true, false})
-            if (fits(make(keys, 2, true, qInRegisters)))
-              return make(keys, 2, true, qInRegisters);
+            if (ConfigAttr config = makeConsumers(keys, qInRegisters); fits(config))
+              return config;
+      if (rows >= 64 && !transformsHeads(op)) {
+        ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
+        for (ConfigAttr config : {most, less})
+          if (fits(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
+            return config;
+        if (fits(most))
+          return most;
+      }
+      int64_t warps = rows == 16 ? 4 : rows / 16;
       for (int64_t stages : {2, 1})
         for (int64_t keys = 128; keys >= 16 * groups; keys /= 2)
-          if (fits(make(keys, stages, false, false))) {
-            if (rows == 16 && stages == 2 && fits(make(keys, 3, false, false)))
+          if (fits(make(keys, stages, warps))) {
+            if (rows == 16 && stages == 2 && keys < 128 && fits(make(keys, 3, warps)))
               stages = 3;
-            return make(keys, stages, false, false);
+            return make(keys, stages, warps);
           }
       return {};
     };

@@ -63,7 +63,8 @@ static RegType getPartial(RegType type) {
 static bool defer(scf::ForOp loop, unsigned i) {
   auto type = dyn_cast<RegType>(loop.getResult(i).getType());
   auto slice = type ? dyn_cast_or_null<SliceAttr>(type.getLayout()) : SliceAttr();
-  if (!slice || slice.getPartial() || slice.getDim() != 1 || type.getRank() != 1 || !isa<MmaAttr>(slice.getParent()))
+  // Sums over columns: one a row, or one a row and group of keys.
+  if (!slice || slice.getPartial() || slice.getDim() != type.getRank() || !isa<MmaAttr>(slice.getParent()))
     return false;
   Value arg = loop.getRegionIterArgs()[i];
   auto map = loop.getBody()->getTerminator()->getOperand(i).getDefiningOp<MapOp>();

@@ -14,9 +14,11 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include <numeric>
 
 namespace mlir::tile {
 #define GEN_PASS_DEF_TILEMULTIBUFFERPASS
@@ -33,7 +35,8 @@ struct Site {
   Value pipeline;
   SmallVector<Operation *> slice; // what computes the row inside the loop, in order
   Operation *firstUse = nullptr, *lastUse = nullptr;
-  unsigned order = 0; // among the loads of the loop
+  unsigned order = 0;  // among the loads of the loop
+  int64_t divisor = 1; // of the row, in every step
 };
 } // namespace
 
@@ -73,6 +76,33 @@ static bool backwardSlice(Value value, scf::ForOp loop, llvm::SetVector<Operatio
   return true;
 }
 
+/// A number that divides `value` in every run (0 when the value is 0): chunks begin at multiples of the kernel's keys.
+static int64_t knownDivisor(Value value, KernelOp kernel) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (auto loop = dyn_cast<scf::ForOp>(parent); loop && argument == loop.getInductionVar())
+      return std::gcd(knownDivisor(loop.getLowerBound(), kernel), knownDivisor(loop.getStep(), kernel));
+    auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
+    if (auto each = dyn_cast<ForEachOp>(parent); each && config)
+      if (cast<StringAttr>(each.getFields()[argument.getArgNumber()]).getValue() == "klo")
+        return config.getKeys();
+    return 1;
+  }
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast<arith::ConstantIndexOp>(op))
+    return std::abs(constant.value());
+  auto of = [&](unsigned i) { return knownDivisor(op->getOperand(i), kernel); };
+  if (isa<arith::MulIOp>(op)) {
+    int64_t a = of(0), b = of(1);
+    return a == 0 || b == 0 ? 0 : a < (1 << 20) && b < (1 << 20) ? a * b : std::max(a, b);
+  }
+  if (isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+    return std::gcd(of(0), of(1));
+  if (isa<arith::SelectOp>(op))
+    return std::gcd(of(1), of(2));
+  return 1;
+}
+
 /// acquire and load_async of every site in `sites` for the step whose induction value is `iv`.
 static void emitLoads(OpBuilder &builder, scf::ForOp loop, ArrayRef<Site *> sites, Value iv) {
   for (Site *site : sites) {
@@ -83,8 +113,10 @@ static void emitLoads(OpBuilder &builder, scf::ForOp loop, ArrayRef<Site *> site
     Location loc = site->load.getLoc();
     auto slot = cast<PipelineType>(site->pipeline.getType()).getSlot();
     Value stage = ProducerAcquireOp::create(builder, loc, slot, site->pipeline);
-    LoadAsyncOp::create(builder, loc, mapping.lookupOrDefault(site->load.getView()),
-                        mapping.lookupOrDefault(site->load.getRow()), stage, site->pipeline);
+    auto copy = LoadAsyncOp::create(builder, loc, mapping.lookupOrDefault(site->load.getView()),
+                                    mapping.lookupOrDefault(site->load.getRow()), stage, site->pipeline);
+    if (site->divisor != 1)
+      copy->setAttr(kRowDivisor, builder.getI64IntegerAttr(site->divisor));
   }
 }
 
@@ -118,6 +150,7 @@ static FailureOr<int64_t> multibufferLoop(scf::ForOp loop, KernelOp kernel, int6
       continue;
     Site site{load, {}, {}};
     site.order = sites.size();
+    site.divisor = knownDivisor(load.getRow(), kernel);
     findUses(load.getResult(), body, site.firstUse, site.lastUse);
     if (!site.firstUse)
       continue;

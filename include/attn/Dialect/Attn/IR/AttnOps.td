@@ -199,7 +199,7 @@ def Attn_MergeOp : Attn_Op<"merge", [AttrSizedOperandSegments, DeclareOpInterfac
     attn.merge states(%o0, %o1 : memref<?x32x128xf32>, memref<?x32x128xf32>)
       lse(%l0, %l1 : memref<?x32xf32>, memref<?x32xf32>) outs(%o : memref<?x32x128xbf16>, %lse : memref<?x32xf32>)
     ```
-    No pipeline lowers this op yet; they refuse it.
+    Lowered by convert-attn-to-loops and attn-to-gpu-binary, in the caller's function.
   }];
   let arguments = (ins Variadic<AnyMemRef>:$states, Variadic<AnyMemRef>:$state_lse, AnyMemRef:$o,
                        Optional<AnyMemRef>:$lse, OptionalAttr<TypedArrayAttrBase<Attn_LseBase, "bases">>:$lse_bases,
@@ -221,7 +221,7 @@ def Attn_AppendOp : Attn_Op<"append", [DeclareOpInterfaceMethods<MemoryEffectsOp
       into (%k, %v : memref<?x16x8x128xbf16>, memref<?x16x8x128xbf16>)
       table (%kv_indptr, %kv_indices, %last : memref<?xi32>, memref<?xi32>, memref<?xi32>)
     ```
-    No pipeline lowers this op yet; they refuse it.
+    Lowered by convert-attn-to-loops and attn-to-gpu-binary, in the caller's function.
   }];
   let arguments = (ins AnyMemRef:$k_new, AnyMemRef:$v_new, AnyMemRef:$indptr, AnyMemRef:$k, AnyMemRef:$v,
                        AnyMemRef:$kv_indptr, AnyMemRef:$kv_indices, AnyMemRef:$kv_last);

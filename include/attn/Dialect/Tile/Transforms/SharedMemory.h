@@ -16,6 +16,8 @@ inline constexpr llvm::StringLiteral kSharedOffset = "tile.shared_offset";
 inline constexpr llvm::StringLiteral kBarrierOffset = "tile.barrier_offset";
 inline constexpr llvm::StringLiteral kWordsOffset = "tile.words_offset";
 inline constexpr llvm::StringLiteral kSharedBytes = "tile.shared_bytes";
+/// On load_async: a number that divides its row in every step (0: the row is 0).
+inline constexpr llvm::StringLiteral kRowDivisor = "tile.row_divisor";
 
 /// Bytes of shared memory that `op` needs only while it runs.
 int64_t getScratchBytes(Operation *op);
