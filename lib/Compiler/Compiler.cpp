@@ -10,6 +10,7 @@
 #include "attn/Compiler/Cache.h"
 #include "attn/Compiler/Manifest.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/InitAll.h"
 #include "attn/Pipelines/Pipelines.h"
@@ -29,6 +30,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
+#include <set>
 
 using namespace mlir;
 
@@ -162,8 +164,12 @@ namespace {
 /// One compilation.
 class Compilation {
 public:
-  Compilation(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target)
-      : module(module), options(options), target(target) {}
+  Compilation(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target,
+              const mlir::attn::RegisterReserve &reserve)
+      : module(module), options(options), target(target), reserve(reserve) {}
+
+  /// Rows of the tile classes whose kernels spilled, when the configs were ours to choose.
+  std::set<int64_t> spilledRows;
 
   llvm::Error run(::attn::CompileResult &result) {
     auto op = ::attn::findAttention(module);
@@ -186,6 +192,14 @@ public:
         return op.takeError();
     }
     (*op).setTargetAttr(mlir::attn::TargetAttr::get(module.getContext(), target.chip));
+    chosen = !(*op).getConfigsAttr() || (*op).getConfigsAttr().empty();
+    if (chosen && !reserve.empty()) {
+      auto configs = mlir::attn::selectConfigs(*op, target, reserve);
+      if (configs.empty())
+        return llvm::createStringError("no tile class fits the registers of " + target.chip +
+                                       "; write 'configs' by hand to see by how much");
+      (*op).setConfigsAttr(Builder(module.getContext()).getArrayAttr({configs.begin(), configs.end()}));
+    }
     if (llvm::Error error = runPipeline(module, result.times, "attn to tile", ::attn::buildFrontPipeline))
       return error;
     auto lowered = ::attn::findAttention(module);
@@ -211,6 +225,8 @@ private:
   ModuleOp module;
   const ::attn::CompileOptions &options;
   const ::attn::TargetInfo &target;
+  const mlir::attn::RegisterReserve &reserve;
+  bool chosen = false; // the op came without configs
   mlir::attn::AttentionOp attention;
   SmallVector<Kernel> kernels;
 
@@ -403,6 +419,10 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     auto assembled = ::attn::assemble(ptx, target, options.ptxas);
     if (!assembled)
       return assembled.takeError();
+    for (const ::attn::KernelReport &report : assembled->kernels)
+      for (const Kernel &kernel : kernels)
+        if (chosen && !kernel.merge && kernel.symbol == report.name && ::attn::spills(report))
+          spilledRows.insert(kernel.config.getRows());
     if (llvm::Error error = ::attn::checkAssembly(*assembled))
       return error;
     assembly = std::move(*assembled);
@@ -436,6 +456,9 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   result.output = std::move(*bundle);
   return llvm::Error::success();
 }
+
+/// Registers more to spare after a spill.
+static constexpr int64_t kReserveStep = 40;
 
 /// All that decides what a bundle holds: the canonical IR (callees included), the options, the tools' versions.
 static std::string cacheKey(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target) {
@@ -474,9 +497,23 @@ llvm::Expected<::attn::CompileResult> compile(ModuleOp module, const CompileOpti
       return std::move(result);
     }
   }
-  OwningOpRef<ModuleOp> copy = module.clone();
-  if (llvm::Error error = Compilation(*copy, options, *target).run(result))
-    return std::move(error);
+  // The chooser's estimate of registers is only that: classes that spill are chosen again with more room to spare.
+  mlir::attn::RegisterReserve reserve;
+  for (;;) {
+    OwningOpRef<ModuleOp> copy = module.clone();
+    Compilation compilation(*copy, options, *target, reserve);
+    llvm::Error error = compilation.run(result);
+    if (!error)
+      break;
+    if (compilation.spilledRows.empty())
+      return std::move(error);
+    bool again = false;
+    for (int64_t rows : compilation.spilledRows)
+      again |= (reserve[rows] += kReserveStep) <= mlir::attn::kMaxReserve + kReserveStep;
+    if (!again)
+      return std::move(error);
+    llvm::consumeError(std::move(error));
+  }
   if (!key.empty())
     if (llvm::Error error = cache.store(key, result.output))
       return std::move(error);

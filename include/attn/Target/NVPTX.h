@@ -40,6 +40,9 @@ struct KernelReport {
   int64_t sharedBytes = 0;                 // static
 };
 
+/// Whether the kernel uses local memory.
+inline bool spills(const KernelReport &kernel) { return kernel.spillStores || kernel.spillLoads || kernel.stackBytes; }
+
 struct Assembly {
   std::string cubin;
   std::vector<KernelReport> kernels;

@@ -182,6 +182,9 @@ static LogicalResult emitSend(Emitter &e, SendOp op) {
   Value offset = e.mul(stage, e.c32(4 * p.type.getWords()));
   for (auto [i, word] : llvm::enumerate(op.getWords()))
     LLVM::StoreOp::create(e.b, e.loc, e.narrow(e.index(word)), e.smemPointer(offset, p.words + 4 * i), 4);
+  // All lanes store; the one that arrives on the barrier afterwards speaks for them.
+  if (!e.group.single)
+    NVVM::SyncWarpOp::create(e.b, e.loc, e.c32(-1));
   return success();
 }
 

@@ -109,7 +109,7 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
 
 llvm::Error attn::checkAssembly(const Assembly &assembly) {
   for (const KernelReport &kernel : assembly.kernels)
-    if (kernel.spillStores || kernel.spillLoads || kernel.stackBytes)
+    if (spills(kernel))
       return llvm::createStringError(std::string(llvm::formatv(
           "kernel '{0}' spills registers ({1} bytes stored, {2} loaded, {3} of stack, {4} registers); choose a config "
           "with fewer rows or keys, or more warps",

@@ -5,6 +5,12 @@ case $SAYS in
   spill) echo "ptxas info    : Compiling entry function 'attention_r16' for 'sm_80'"
          echo "    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads"
          echo "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes smem" ;;
+  spill16) # the narrowest class only, whatever its config
+         if grep -q "entry attention_r16" "$4"; then
+           echo "ptxas info    : Compiling entry function 'attention_r16' for 'sm_80'"
+           echo "    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads"
+           echo "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes smem"
+         fi ;;
   serial) echo "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized" ;;
   nothing) exit 0 ;;
   fail) echo "ptxas fatal   : something is wrong"; exit 3 ;;

@@ -266,7 +266,8 @@ static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t
                          consumers, qInRegisters, load, ItemOrder::List);
 }
 
-SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target) {
+SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target,
+                                                  const RegisterReserve &reserve) {
   SmallVector<ConfigAttr> configs;
   if (!target.isGpu()) {
     configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, false, LoadPath::Gather));
@@ -274,10 +275,13 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
   }
   auto fits = [&](ConfigAttr config, bool withMargin) {
     ConfigNeeds needs = estimateNeeds(op, config, target);
-    return needs.sharedMemory <= target.sharedPerCta &&
-           needs.registers + (withMargin ? needs.margin : 0) <= registersOf(config);
+    auto more = reserve.find(config.getRows());
+    int64_t registers = needs.registers + (withMargin ? needs.margin + (more == reserve.end() ? 0 : more->second) : 0);
+    return needs.sharedMemory <= target.sharedPerCta && registers <= registersOf(config);
   };
   for (int64_t rows : {16, 64, 128}) {
+    if (auto more = reserve.find(rows); more != reserve.end() && more->second > kMaxReserve)
+      continue;
     int64_t groups = rows == 16 ? 4 : 1, pack = choosePack(op, rows);
     auto make = [&](int64_t keys, int64_t stages, int64_t warps) {
       return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, /*consumers=*/0,

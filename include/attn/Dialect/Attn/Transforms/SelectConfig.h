@@ -15,6 +15,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Target/KnownTargets.h"
+#include <map>
 
 namespace mlir::attn {
 
@@ -40,8 +41,14 @@ std::string whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t p
 /// only what holds on every machine is checked.
 LogicalResult verifyConfig(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo *target);
 
+/// Registers that a tile class has to leave free beyond the estimate, by its rows: what ptxas was found to need more.
+using RegisterReserve = std::map<int64_t, int64_t>;
+/// A class that would have to leave more than this free is left out.
+constexpr int64_t kMaxReserve = 120;
+
 /// The configs for an op on a machine, ascending in rows. Empty when none fits (a head dim too large).
-SmallVector<ConfigAttr> selectConfigs(AttentionOp op, const ::attn::TargetInfo &target);
+SmallVector<ConfigAttr> selectConfigs(AttentionOp op, const ::attn::TargetInfo &target,
+                                      const RegisterReserve &reserve = {});
 
 } // namespace mlir::attn
 
