@@ -159,7 +159,7 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   // shared memory on the way.
   bool inRegisters = !roles && transformsHeads(op);
   if (inRegisters && isEightBit(op))
-    needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
+    needs.sharedMemory += 2 * keys * (dqk + dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
@@ -320,6 +320,8 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
               stages = 3;
             return make(keys, stages, warps);
           }
+      if (reserve.count(rows)) // what needs least was found to spill
+        return {};
       // Nothing has room to spare: what needs least.
       for (int64_t stages : {2, 1})
         if (fits(make(16 * groups, stages, warps), false))
