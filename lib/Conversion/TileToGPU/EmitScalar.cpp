@@ -309,8 +309,10 @@ static LogicalResult emitApproximate(Emitter &e, Operation *op, StringRef name, 
 static LogicalResult emitExp2(Emitter &e, math::Exp2Op op) {
   if (!op.getType().isF32())
     return op.emitError() << "has type " << op.getType() << ", expected f32 (legalise hooks first)";
-  e.scalars[op] = e.intrinsic(isApproximate(op) ? "llvm.nvvm.ex2.approx.ftz.f" : "llvm.nvvm.ex2.approx.f",
-                              e.scalar(op.getOperand()), e.f32);
+  // LLVM has no name left for the intrinsic that keeps subnormals.
+  Value x = e.scalar(op.getOperand());
+  e.scalars[op] = isApproximate(op) ? e.intrinsic("llvm.nvvm.ex2.approx.ftz.f", x, e.f32)
+                                    : e.ptx("ex2.approx.f32 $0, $1;", "=f,f", x, e.f32, /*effects=*/false)[0];
   return success();
 }
 static LogicalResult emitLog2(Emitter &e, math::Log2Op op) {

@@ -36,10 +36,6 @@ static void arrive(Emitter &e, Value barrier) {
                             e.b.getStringAttr("mbarrier.arrive.shared.b64 _, [$0];"), predicate);
 }
 
-static int64_t groupsOf(Operation *op) {
-  auto role = op->getParentOfType<RoleOp>();
-  return role ? role.getGroups() : 1;
-}
 static RoleOp roleOf(Operation *op) { return op->getParentOfType<RoleOp>(); }
 
 /// Arrivals of a role on a barrier that all its warps signal.

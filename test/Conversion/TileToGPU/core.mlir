@@ -41,10 +41,13 @@ tile.kernel @core(%q: memref<?x4x16xbf16> {tile.arg = "q"}, %o: memref<?x4x16xbf
     %mx = tile.reduce maximumf %m dim 1 : !s -> !r
     %d = tile.map (%e = %m : !s, %b = %mx[0] : !r) -> !p {
       %y = arith.subf %e, %b : f32
-      %z = math.exp2 %y fastmath<afn> : f32
+      %near = math.exp2 %y fastmath<afn> : f32
+      %z = math.exp2 %near : f32
       %w = arith.truncf %z : f32 to bf16
       tile.yield %w : bf16
     }
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f"
+    // CHECK: llvm.inline_asm {{.*}}"ex2.approx.f32 $0, $1;"
     // CHECK: nvvm.convert.f32x2.to.bf16x2
     // CHECK-NOT: llvm.fptrunc
     tile.store %d, %ov[%c0] : !p, !v
