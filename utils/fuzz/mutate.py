@@ -286,6 +286,10 @@ def generic_forms(tool, texts, timeout):
     return valid, forms
 
 
+# Crashes of LLVM 22's own parser, which mlir-opt shows as well: dense arrays of a type without a width.
+UPSTREAM = re.compile(r"\barray<index\b")
+
+
 def verdict(code, stderr, timed_out):
     """What went wrong, or None."""
     if timed_out or code in (-signal.SIGXCPU, -signal.SIGKILL):
@@ -322,7 +326,10 @@ def run_one(job):
             stderr, code, late = done.stderr.decode(errors="replace"), done.returncode, False
         except subprocess.TimeoutExpired as error:
             stderr, code, late = (error.stderr or b"").decode(errors="replace"), 0, True
-    return number, code, verdict(code, stderr, late), stderr[-4000:]
+    found = verdict(code, stderr, late)
+    if found == "SIGSEGV" and UPSTREAM.search(text) and "parseDenseArrayAttr" in stderr:
+        code, found = 1, None
+    return number, code, found, stderr[-4000:]
 
 
 def site(stderr):
