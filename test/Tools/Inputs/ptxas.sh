@@ -11,6 +11,12 @@ case $SAYS in
            echo "    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads"
            echo "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes smem"
          fi ;;
+  spillall) # every tile class, whatever its config
+         for name in $(grep -o 'entry attention_r[0-9]*' "$4" | sed 's/entry //'); do
+           echo "ptxas info    : Compiling entry function '$name' for 'sm_80'"
+           echo "    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads"
+           echo "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes smem"
+         done ;;
   serial) echo "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized" ;;
   nothing) exit 0 ;;
   fail) echo "ptxas fatal   : something is wrong"; exit 3 ;;
