@@ -346,8 +346,13 @@ static bool startsWide(Operation *op) {
     return !llvm::isInt<32>(cast<IntegerAttr>(constant.getValue()).getInt());
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op))
     return op->getOperand(0).getType().isInteger(64);
-  return isa<arith::MulIOp>(op) && isa<tile::YieldOp>(op->getBlock()->getTerminator()) &&
-         llvm::none_of(op->getOperands(), [](Value v) { return matchPattern(v, m_Constant()); });
+  if (!isa<arith::MulIOp>(op) || llvm::any_of(op->getOperands(), [](Value v) { return matchPattern(v, m_Constant()); }))
+    return false;
+  // Within a hook, at any depth, or within a function that one calls.
+  for (Operation *at = op; at && !isa<KernelOp>(at); at = at->getParentOp())
+    if (isa<func::FuncOp>(at) || isa<tile::YieldOp>(at->getBlock()->getTerminator()))
+      return true;
+  return false;
 }
 
 void Emitter::findWide() {
@@ -406,6 +411,20 @@ void Emitter::findWide() {
     else if (startsWide(op))
       mark(op->getResult(0));
   });
+  // Functions are written in place of their calls; 64-bit arguments and results arrive there as such.
+  SmallVector<Operation *> bodies = {kernel};
+  llvm::SmallPtrSet<Operation *, 4> known;
+  while (!bodies.empty())
+    bodies.pop_back_val()->walk([&](func::CallOp call) {
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+      if (!callee || !known.insert(callee).second)
+        return;
+      bodies.push_back(callee);
+      callee.walk([&](Operation *op) {
+        if (startsWide(op))
+          mark(op->getResult(0));
+      });
+    });
   spread(kernel);
 }
 
