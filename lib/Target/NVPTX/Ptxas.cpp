@@ -89,21 +89,32 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
     if (code)
       return llvm::createStringError(code, "cannot write " + input.str() + ": " + code.message());
   }
+  // Kernels are compiled side by side; ptxas of CUDA 12.0 and before does not know how.
   std::string arch = ("-arch=" + target.chip).str();
-  llvm::StringRef arguments[] = {program, arch, "-v", "-O3", input, "-o", output};
+  llvm::SmallVector<llvm::StringRef> arguments{program, arch, "-v", "-O3", input, "-o", output, "--split-compile=0"};
   std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(), report.str(), report.str()};
   std::string error;
-  int status = llvm::sys::ExecuteAndWait(program, arguments, std::nullopt, redirects, 0, 0, &error);
-  auto text = llvm::MemoryBuffer::getFile(report);
-  llvm::StringRef said = text ? (*text)->getBuffer() : "";
+  std::unique_ptr<llvm::MemoryBuffer> said;
+  auto run = [&] {
+    int status = llvm::sys::ExecuteAndWait(program, arguments, std::nullopt, redirects, 0, 0, &error);
+    auto text = llvm::MemoryBuffer::getFile(report);
+    said = text ? std::move(*text) : llvm::MemoryBuffer::getMemBuffer("");
+    return status;
+  };
+  int status = run();
+  if (status != 0 && said->getBuffer().contains("split-compile")) {
+    arguments.pop_back();
+    status = run();
+  }
   if (status != 0)
-    return llvm::createStringError("ptxas failed for " + target.chip + ": " + (error.empty() ? said.str() : error));
+    return llvm::createStringError("ptxas failed for " + target.chip + ": " +
+                                   (error.empty() ? said->getBuffer().str() : error));
   auto cubin = llvm::MemoryBuffer::getFile(output, false, false);
   if (!cubin || (*cubin)->getBufferSize() == 0)
     return llvm::createStringError("ptxas left no output");
   Assembly assembly;
   assembly.cubin = (*cubin)->getBuffer().str();
-  readReport(said, assembly);
+  readReport(said->getBuffer(), assembly);
   return assembly;
 }
 

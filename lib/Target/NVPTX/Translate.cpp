@@ -15,6 +15,7 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/OptBisect.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -59,6 +60,16 @@ static void markConvergent(llvm::Module &module) {
           call->setConvergent();
 }
 
+namespace {
+/// Leaves out one of the back end's passes: straight-line strength reduction compares each product with all before it,
+/// which took up to 90 % of the time to PTX in kernels whose hooks work on positions. ptxas repeats what it does.
+class PassGate final : public llvm::OptPassGate {
+public:
+  bool isEnabled() const override { return true; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "slsr"; }
+};
+} // namespace
+
 static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp module, llvm::TargetMachine &machine,
                                                                llvm::LLVMContext &context) {
   std::string message;
@@ -101,7 +112,9 @@ llvm::Expected<std::string> attn::emitPtx(gpu::GPUModuleOp module, const TargetI
   auto machine = createMachine(target);
   if (!machine)
     return machine.takeError();
+  PassGate gate;
   llvm::LLVMContext context;
+  context.setOptPassGate(gate);
   auto translated = translate(module, **machine, context);
   if (!translated)
     return translated.takeError();

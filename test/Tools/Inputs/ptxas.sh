@@ -1,7 +1,8 @@
 #!/bin/sh
-# A ptxas that says what $SAYS asks for: ptxas -arch=CHIP -v -O3 IN -o OUT
+# A ptxas that says what $SAYS asks for: ptxas -arch=CHIP -v -O3 IN -o OUT [--split-compile=0]
 out=$6
 case $SAYS in
+  old) if [ -n "$7" ]; then echo "ptxas fatal   : Unknown option '-split-compile'"; exit 1; fi ;;
   spill) echo "ptxas info    : Compiling entry function 'attention_r16' for 'sm_80'"
          echo "    16 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads"
          echo "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes smem" ;;
