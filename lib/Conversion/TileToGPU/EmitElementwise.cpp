@@ -211,6 +211,18 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
     if (failed(alignOperand(e, op, f, inputs[i].fragment, op.getInputDims(i), from[i])))
       return failure();
   }
+  // Beside the key loops, whose blocks are sorted by then: most blocks of a long tile are whole.
+  Block *rest = nullptr;
+  if (op.getKey() && !op->getParentOfType<scf::ForOp>()) {
+    Regs whole = e.reg(op.getValue());
+    Block *masked = e.newBlock();
+    rest = e.newBlock(SmallVector<Type>(llvm::map_range(whole, [](Value v) { return v.getType(); })));
+    Value key = e.narrow(e.index(op.getKey())), lo = e.narrow(e.index(op.getLo())), hi = e.narrow(e.index(op.getHi()));
+    Value last = e.add(key, e.c32(op.getKeys()));
+    Value inside = e.bitAnd(e.compare(LLVM::ICmpPredicate::sge, key, lo), e.compare(LLVM::ICmpPredicate::sle, last, hi));
+    LLVM::CondBrOp::create(e.b, e.loc, inside, rest, whole, masked, ValueRange());
+    e.enter(masked);
+  }
   // A copy that the back end cannot see through: else the comparisons of several masks are shared and their
   // predicates, one per element, are kept in registers in between.
   SmallVector<Value> lanes;
@@ -241,6 +253,11 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
     for (size_t i = 0; i < out.size(); i += 2)
       packed.push_back(pack16(e, out[i], out[i + 1], element));
     out = packed;
+  }
+  if (rest) {
+    LLVM::BrOp::create(e.b, e.loc, out, rest);
+    e.enter(rest);
+    out.assign(rest->args_begin(), rest->args_end());
   }
   e.regs[op.getResult()] = out;
   return success();

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -83,6 +84,38 @@ template <typename ArithOp, typename LLVMOp> static LogicalResult emitInteger(Em
   else
     a = e.scalar(op.getLhs()), c = e.scalar(op.getRhs());
   return bindResult(e, op, LLVMOp::create(e.b, e.loc, a.getType(), a, c));
+}
+
+/// Two comparisons `difference > constant` (or both <) as one, with the smaller (greater) difference: the differences are
+/// the same for all elements of a row, so a mask within a bound costs one setp per element, not two.
+static Value mergeComparisons(Emitter &e, Value lhs, Value rhs) {
+  auto a = lhs.getDefiningOp<LLVM::ICmpOp>(), c = rhs.getDefiningOp<LLVM::ICmpOp>();
+  if (!a || !c || a.getPredicate() != c.getPredicate() || a.getLhs().getType() != e.i32 ||
+      c.getLhs().getType() != e.i32)
+    return {};
+  bool greater = a.getPredicate() == LLVM::ICmpPredicate::sgt;
+  if (!greater && a.getPredicate() != LLVM::ICmpPredicate::slt)
+    return {};
+  llvm::APInt first, second;
+  if (!matchPattern(a.getRhs(), m_ConstantInt(&first)) || !matchPattern(c.getRhs(), m_ConstantInt(&second)))
+    return {};
+  bool overflow = false;
+  llvm::APInt shift = first.ssub_ov(second, overflow);
+  if (overflow)
+    return {};
+  Value other = c.getLhs();
+  if (!shift.isZero())
+    other = e.intrinsic("llvm.sadd.sat.i32", {other, e.c32(shift.getSExtValue())}, e.i32);
+  Value both = e.select(e.compare(greater ? LLVM::ICmpPredicate::slt : LLVM::ICmpPredicate::sgt, a.getLhs(), other),
+                        a.getLhs(), other);
+  return e.compare(a.getPredicate(), both, a.getRhs());
+}
+
+static LogicalResult emitAndI(Emitter &e, arith::AndIOp op) {
+  if (op.getType().isInteger(1))
+    if (Value merged = mergeComparisons(e, e.scalar(op.getLhs()), e.scalar(op.getRhs())))
+      return bindResult(e, op, merged);
+  return emitInteger<arith::AndIOp, LLVM::AndOp>(e, op);
 }
 
 static LogicalResult emitAddI(Emitter &e, arith::AddIOp op) {
@@ -381,7 +414,7 @@ void tile::populateScalar(Emitter &e) {
   e.on<arith::RemSIOp>(emitDivide<arith::RemSIOp, LLVM::SRemOp>);
   e.on<arith::FloorDivSIOp>(emitFloorDiv);
   e.on<arith::CeilDivSIOp>(emitCeilDiv);
-  e.on<arith::AndIOp>(emitInteger<arith::AndIOp, LLVM::AndOp>);
+  e.on<arith::AndIOp>(emitAndI);
   e.on<arith::OrIOp>(emitInteger<arith::OrIOp, LLVM::OrOp>);
   e.on<arith::XOrIOp>(emitInteger<arith::XOrIOp, LLVM::XOrOp>);
   e.on<arith::ShLIOp>(emitInteger<arith::ShLIOp, LLVM::ShlOp>);

@@ -176,11 +176,12 @@ static LogicalResult emitSend(Emitter &e, SendOp op) {
     return op.emitOpError() << "has " << op.getWords().size() << " words, the pipeline carries " << p.type.getWords();
   Value stage = lastAcquired(e, op.getPipeline());
   Value offset = e.mul(stage, e.c32(4 * p.type.getWords()));
+  // Stored by the lane that arrives on the barrier afterwards: its own stores are ordered before that.
+  Value predicate = e.group.single ? Value() : e.group.laneIsZero;
   for (auto [i, word] : llvm::enumerate(op.getWords()))
-    LLVM::StoreOp::create(e.b, e.loc, e.narrow(e.index(word)), e.smemPointer(offset, p.words + 4 * i), 4);
-  // All lanes store; the one that arrives on the barrier afterwards speaks for them.
-  if (!e.group.single)
-    NVVM::SyncWarpOp::create(e.b, e.loc, e.c32(-1));
+    NVVM::InlinePtxOp::create(
+        e.b, e.loc, TypeRange(), ValueRange{e.smemPointer(offset, p.words + 4 * i), e.narrow(e.index(word))},
+        ValueRange(), e.b.getStringAttr("st.shared.b32 [$0], $1;"), predicate);
   return success();
 }
 

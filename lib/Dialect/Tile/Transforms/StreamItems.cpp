@@ -265,14 +265,15 @@ static bool isOperandA(Operation *op) {
   return layout && layout.getKind() == OperandKind::A;
 }
 
-/// What `dot` needs of `ops`, and ops that write shared memory before it.
+/// What `dot` needs of `ops`, and ops before it that write shared memory or branch (no control flow over a pending
+/// product).
 static llvm::SmallPtrSet<Operation *, 16> getNeeded(ArrayRef<Operation *> ops, DotAsyncOp dot) {
   llvm::SmallPtrSet<Operation *, 16> all(ops.begin(), ops.end()), needed;
   SmallVector<Operation *> work = {dot};
   for (Operation *op : ops) {
     if (op == dot)
       break;
-    if (isa<ConsumerWaitOp>(op) || op->walk([](FillRowsOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    if (isa<ConsumerWaitOp, FillRowsOp>(op) || isa<scf::SCFDialect>(op->getDialect()))
       work.push_back(op);
   }
   while (!work.empty()) {
@@ -294,13 +295,19 @@ void Stream::emitBoundary(OpBuilder &builder, IRMapping &before, IRMapping &next
   for (Operation *op : close)
     if (needed.contains(op) && op != last)
       clone(op, before, builder);
+  // Between the waits and the products stands what they need; the bounds of the next item are computed behind them.
+  llvm::SmallPtrSet<Operation *, 16> opens = getNeeded(open, first);
+  SmallVector<Operation *> later, sunk;
   auto it = open.begin();
-  do
-    if (!isa<LocalLoadOp>(*it))
+  for (; *it != first; ++it)
+    if (opens.contains(*it))
       clone(*it, next, builder);
-  while (*it++ != first);
+    else if (!isa<LocalLoadOp>(*it))
+      later.push_back(*it);
+  clone(*it++, next, builder);
   clone(last, before, builder);
-  SmallVector<Operation *> sunk;
+  for (Operation *op : later)
+    clone(op, next, builder);
   for (; it != open.end(); ++it) {
     if (isOperandA(*it))
       sunk.push_back(*it);
