@@ -6,7 +6,7 @@
 OURS: what build.py wrote. --reference: a folder of cubins of the hand-driven generator with its manifest.json (symbol "fa",
 tensor maps q k v o over (B, S, H, D), counter or list, then seq, q tiles, k tiles, tiles, group, heads, scale).
 Sizes are batch x heads x length. Every launch runs under a watchdog: a kernel that hangs ends the process."""
-import argparse, json, math, os, struct
+import argparse, ctypes, json, math, os, struct
 import torch
 import torch.nn.functional as F
 from gate import CTAS, D, Ours, add_options, arguments, encode, launcher, load, race, rnd, run, schedule, start, truth, wait
