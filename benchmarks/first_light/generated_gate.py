@@ -3,10 +3,9 @@
 of build.py, interleaved, in one process.
   generated_gate.py GENERATED [--hand DIR] [--sizes 16x16x1024,...] [--rounds N] [--sustained N] [--json F]
 Every launch runs under a watchdog. Ratios are hand-written over generated time: below 1 the generated kernel is slower."""
-import argparse, json, math, os, statistics, struct
+import argparse, json, os, struct
 import torch
-import prefill_gate as gate
-from prefill_gate import CTAS, D, Ours, arguments, burst, graph, load, rnd, sustained, truth, wait
+from gate import CTAS, D, Ours, add_options, arguments, load, race, schedule, start, wait
 
 
 class Generated:
@@ -47,7 +46,7 @@ class Generated:
             k, pages, table = s.paginate(k, starts, lens)
             v, _, _ = s.paginate(v, starts, lens)
         recs, ptr = [], [0]
-        for items in gate.schedule(lens, H, s.causal, sec):
+        for items in schedule(lens, H, s.causal, sec):
             for r, qt, h in items:
                 n = lens[r]
                 recs.append(struct.pack("<4iq10i", starts[r] + 128 * qt, 128, h, r, table[r], n, 0, 128 * qt, 0, n, -1, n, 128 * qt, n, 0))
@@ -109,12 +108,10 @@ class Generated:
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("generated"); p.add_argument("--hand"); p.add_argument("--json")
-    p.add_argument("--sizes", default="16x16x1024,8x16x2048,4x16x4096,1x16x16384")
-    p.add_argument("--rounds", type=int, default=7); p.add_argument("--sustained", type=int, default=5)
+    p.add_argument("generated"); p.add_argument("--hand")
+    add_options(p, "16x16x1024,8x16x2048,4x16x4096,1x16x16384")
     a = p.parse_args()
-    torch.cuda.init(); torch.zeros(1, device="cuda"); torch.manual_seed(0)
-    print(torch.cuda.get_device_name(), "torch", torch.__version__, flush=True)
+    start()
     built = [Generated(n, m, a.generated) for n, m in json.load(open(f"{a.generated}/generated.json")).items()]
     bad = False
     for kn in built:
@@ -124,42 +121,7 @@ def main():
     if a.hand:
         hand = [Ours(n, m, a.hand) for n, m in json.load(open(f"{a.hand}/kernels.json")).items() if not m["any_length"]]
     ks = hand + [k for k in built if k.m["rows"] == 128 and k.m["heads"] == k.m["kv"] and k.m["d"] == k.m["dv"] == D]
-    rows = []
-    for B, H, S in (tuple(map(int, x.split("x"))) for x in a.sizes.split(",") if x):
-        q, k, v = rnd(B * S, H)
-        for causal in (0, 1):
-            flops = 4 * B * H * S * S * D / (2 if causal else 1)
-            fns, note, first = {}, {}, None
-            for kn in ks:
-                if kn.causal != causal:
-                    continue
-                o = gate.run(kn, q, k, v, [S] * B)
-                same = all(torch.equal(gate.run(kn, q, k, v, [S] * B), o) for _ in range(2))
-                first = o if first is None else first
-                note[kn.name] = f"{float((o.float() - first.float()).norm() / first.float().norm()):.1e} {'det' if same else 'NONDET'}"
-                fns[kn.name] = kn.prep(q, k, v, torch.empty_like(q), [S] * B)
-            gs = {n: graph(f) for n, f in fns.items()}
-            order, rb, rs = list(fns), {n: [] for n in fns}, {n: [] for n in fns}
-            rotated = lambda r: (lambda o2: o2[r // 2 % len(o2) :] + o2[: r // 2 % len(o2)])(order if r % 2 == 0 else order[::-1])
-            for r in range(a.rounds):
-                for n in rotated(r):
-                    rb[n].append(burst(gs[n]))
-            for r in range(a.sustained):
-                for n in rotated(r):
-                    rs[n].append(sustained(gs[n], statistics.median(rb[n])))
-            tf = lambda ts: tuple(flops / t / 1e9 for t in (statistics.median(ts), max(ts), min(ts)))
-            for n in fns:
-                line = f"{B}x{H}x{S} {'causal' if causal else 'full':6s} {n:34s}"
-                for what, d in (("burst", rb), ("sustained", rs)):
-                    if d[n]:
-                        x = tf(d[n])
-                        each = sorted(y / x2 for x2, y in zip(d[n], d[order[0]]))
-                        line += f" | {what} {x[0]:6.1f} ({x[1]:.0f}-{x[2]:.0f}) x {statistics.median(each):.3f} ({each[0]:.3f}-{each[-1]:.3f})"
-                print(line + " | " + note.get(n, ""), flush=True)
-                rows.append(dict(B=B, H=H, S=S, causal=causal, name=n, base=order[0], burst=rb[n], sustained=rs[n]))
-            del gs
-    if a.json:
-        json.dump(rows, open(a.json, "w"))
+    race(a, ks, repeats=2, width=34)
     return bad
 
 

@@ -74,8 +74,7 @@ bool Task::runView(ViewOp op) {
   int64_t fixed = view->type.getShape()[0];
   view->rows = op.getRows() ? getInt(op.getRows()) : ShapedType::isDynamic(fixed) ? INT32_MAX : fixed;
   view->first = op.getFirst() ? getInt(op.getFirst()) : 0;
-  if (!view->source || (op.getPages() && !view->pages))
-    return fail(op, "has no buffer");
+  assert(view->source && (!op.getPages() || view->pages) && "arguments have been checked against their types");
   get(op.getResult()).view = view;
   return true;
 }

@@ -14,6 +14,7 @@
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Pipelines/Passes.h"
 #include "attn/Target/Host.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
 #include "mlir/Conversion/Passes.h"
@@ -30,8 +31,7 @@ void buildFrontPipeline(OpPassManager &pm) {
   pm.addPass(mlir::attn::createAttnToTilePass());
 }
 
-/// Warps that load for themselves: cp.async and mma.sync.
-static void buildGatherPasses(OpPassManager &kernel) {
+void buildGatherPasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass());
   kernel.addPass(mlir::tile::createTileDeferSumsPass());
   kernel.addPass(mlir::tile::createTileMultibufferPass());
@@ -39,8 +39,7 @@ static void buildGatherPasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
 }
 
-/// A producer and groups of consumers: tensor copies and warpgroup products.
-static void buildRolePasses(OpPassManager &kernel) {
+void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileFoldScalePass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass({/*forbidLoopConversions=*/true}));
   kernel.addPass(mlir::tile::createTileDeferSumsPass());
@@ -57,42 +56,11 @@ static void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
 }
 
-namespace {
-/// Runs the passes that the kernel's config asks for: those of roles when it has consumers.
-struct ScheduleKernelPass : PassWrapper<ScheduleKernelPass, OperationPass<mlir::tile::KernelOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScheduleKernelPass)
-  StringRef getArgument() const override { return "attn-schedule-kernel"; }
-  StringRef getDescription() const override { return "level L to P, or to S when the config has consumers"; }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<mlir::arith::ArithDialect, mlir::scf::SCFDialect, mlir::tile::TileDialect>();
-  }
-  void runOnOperation() override {
-    mlir::tile::KernelOp kernel = getOperation();
-    auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
-    if (!config) {
-      kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
-      return signalPassFailure();
-    }
-    if (config.getConsumers() == 0 && config.getLoad() == mlir::attn::LoadPath::Tma) {
-      kernel.emitOpError() << "asks for tensor copies without consumers, expected consumers > 0 or load = gather";
-      return signalPassFailure();
-    }
-    OpPassManager passes(mlir::tile::KernelOp::getOperationName());
-    if (config.getConsumers() > 0)
-      buildRolePasses(passes);
-    else
-      buildGatherPasses(passes);
-    if (failed(runPipeline(passes, kernel)))
-      signalPassFailure();
-  }
-};
-} // namespace
-
 static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
   OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
-  kernel.addPass(std::make_unique<ScheduleKernelPass>());
+  kernel.addPass(mlir::attn::createAttnScheduleKernelPass());
   pm.addPass(mlir::tile::createConvertTileToGPUPass({chip.str()}));
 }
 
@@ -120,20 +88,6 @@ void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::Strin
   pm.addPass(mlir::attn::createAttnGpuToBinaryPass({chip.str(), ptxas.str(), format.str()}));
 }
 
-namespace {
-/// attn-legalize-math for the host's kernels only: the caller's functions stand beside them.
-struct LegalizeHostKernels : PassWrapper<LegalizeHostKernels, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LegalizeHostKernels)
-  StringRef getArgument() const override { return "attn-legalize-host-kernels"; }
-  StringRef getDescription() const override { return "math of host kernels without libm"; }
-  void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr("attn.words") && failed(mlir::attn::legalizeMath(function, mlir::attn::MathTarget::Host)))
-        return signalPassFailure();
-  }
-};
-} // namespace
-
 void buildHostProgramPipeline(OpPassManager &pm) {
   pm.addPass(mlir::attn::createConvertAttnToLoopsPass({mlir::attn::LoopTarget::Host}));
   pm.addPass(mlir::attn::createAttnSelectConfigPass({"host"}));
@@ -143,7 +97,7 @@ void buildHostProgramPipeline(OpPassManager &pm) {
   options.width = machine.width;
   options.f16c = machine.f16c;
   pm.addPass(mlir::tile::createConvertTileToCPU(options));
-  pm.addPass(std::make_unique<LegalizeHostKernels>());
+  pm.addPass(mlir::attn::createAttnLegalizeHostKernelsPass());
   pm.addPass(mlir::attn::createAttnToLaunchPass());
 }
 
@@ -159,7 +113,7 @@ struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
 } // namespace
 
 void registerPipelines() {
-  PassRegistration<ScheduleKernelPass>();
+  mlir::attn::registerPipelinesPasses();
   PassPipelineRegistration<>("attn-front-pipeline", "attn.attention to level-L tile kernels for the op's target",
                              [](OpPassManager &pm) { buildFrontPipeline(pm); });
   PassPipelineRegistration<GpuPipelineOptions>(

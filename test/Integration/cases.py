@@ -6,18 +6,13 @@
 docs/Cases.md says where each kind of input is tested. The last line is "N passed, N failed".
 """
 
-import argparse
-import concurrent.futures
 import fnmatch
-import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 
 import matrix
+import runner
 
 BASE = {"format": "paged16", "heads": (8, 2), "dims": (128, 128), "types": ("f16", "f16"), "variant": "causal", "split": "auto",
         "batch": "decode", "index": "i32", "strides": "nhd", "lse": "natural", "magnitude": 1.0, "scale": "default"}
@@ -159,24 +154,6 @@ CASES = {
 }
 
 
-def run(name, options, folder):
-    override, file = CASES[name]
-    case = dict(BASE, **override)
-    text, batch = matrix.module(case)
-    batch.update(file)
-    ir, path = folder / f"{name}.mlir", folder / f"{name}.json"
-    ir.write_text(text)
-    path.write_text(json.dumps(batch, indent=1))
-    command = [options.tool, str(ir), f"--batch={path}", f"--device={options.device}", "--check"]
-    if options.target:
-        command.append(f"--target={options.target}")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
-    except subprocess.TimeoutExpired:
-        return name, "timeout", ""
-    return name, done.returncode, done.stdout + done.stderr
-
-
 def check_document(root):
     """Names in docs/Cases.md that stand for nothing, and cases that it does not name."""
     text = (root / "docs" / "Cases.md").read_text()
@@ -200,14 +177,8 @@ def check_document(root):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tool", default="build/bin/attn-run")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--target", default="")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--timeout", type=float, default=300)
+    parser = runner.make_parser(__doc__, timeout=300)
     parser.add_argument("--only", default="", choices=["", *CASES])
-    parser.add_argument("--keep", default="")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--check-document", action="store_true", help="compare the cases with docs/Cases.md")
     options = parser.parse_args()
@@ -218,19 +189,15 @@ def main():
     if options.list:
         print("\n".join(CASES))
         return 0
-    plain = matrix.variant
-    matrix.variant = lambda case: VARIANTS[case["variant"]] if case["variant"] in VARIANTS else plain(case)
-    names, failed = [options.only] if options.only else list(CASES), 0
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(options.keep or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for name, status, output in pool.map(lambda name: run(name, options, folder), names):
-                if status != 0:
-                    failed += 1
-                    print(f"FAILED {name}\n  status {status}: {output.strip()[-600:]}", flush=True)
-    print(f"{len(names) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+
+    def run(name, folder):
+        override, file = CASES[name]
+        case = dict(BASE, **override)
+        text, batch = matrix.module(dict(case, variant=VARIANTS.get(case["variant"], case["variant"])))
+        batch.update(file)
+        return runner.execute(runner.command(options, *runner.write(folder, name, text, batch)), options.timeout)
+
+    return runner.run_all(options, [options.only] if options.only else list(CASES), run)
 
 
 if __name__ == "__main__":

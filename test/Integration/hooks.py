@@ -8,17 +8,12 @@ A hook hashes an expression of coordinates, table entries, constants at the edge
 into seven bits, which move the logit (or decide the mask, or scale a head vector). The last line is "N passed, N failed".
 """
 
-import argparse
-import concurrent.futures
-import json
 import os
-import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 
 import matrix
+import runner
 from cases import BASE
 
 WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "index": 64}
@@ -184,57 +179,33 @@ def make(seed, device):
 
 
 def run(number, options, folder):
-    variant = make(f"{options.seed}:{number}", options.device)
     rng = random.Random(number)
-    case = dict(BASE, heads=(4, 2), dims=(32, 32), variant=("random", variant), format=rng.choice(["ragged", "paged16", "paged5"]),
-                split=rng.choice(["none", 64]))
+    case = dict(BASE, heads=(4, 2), dims=(32, 32), variant=make(f"{options.seed}:{number}", options.device),
+                format=rng.choice(["ragged", "paged16", "paged5"]), split=rng.choice(["none", 64]))
     text, batch = matrix.module(case)
     batch["requests"] = [{"qo": 9, "kv": 5}, {"qo": 1, "kv": 130}, {"qo": 20, "kv": 70}]
-    ir, path = folder / f"{number}.mlir", folder / f"{number}.json"
-    ir.write_text(text)
-    path.write_text(json.dumps(batch, indent=1))
-    commands = [[options.tool, str(ir), f"--batch={path}", f"--device={options.device}", "--check"] +
-                ([f"--target={options.target}"] if options.target else [])]
+    ir, file = runner.write(folder, number, text, batch)
+    commands = [runner.command(options, ir, file)]
     if options.opt:
         commands += [[options.opt, str(ir), f"--attn-select-config=target={chip}", "--attn-to-tile", f"--attn-gpu-pipeline=chip={chip}", "-o",
                       os.devnull] for chip in ("sm_80", "sm_90a")]
     for command in commands:
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
-        except subprocess.TimeoutExpired:
-            return number, "timeout", " ".join(command)
+        status, output = runner.execute(command, options.timeout)
         # A pipeline may refuse; it may not break.
-        if done.returncode < 0 or (command[0] == options.tool and done.returncode):
-            return number, done.returncode, " ".join(command) + "\n" + (done.stdout + done.stderr)[-600:]
-    return number, 0, ""
+        if status == "timeout" or status < 0 or (command[0] == options.tool and status):
+            return status, " ".join(command) + "\n" + output[-600:]
+    return 0, ""
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tool", default="build/bin/attn-run")
+    parser = runner.make_parser(__doc__, timeout=300)
     parser.add_argument("--opt", default="")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--target", default="")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", type=int, default=-1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--timeout", type=float, default=300)
-    parser.add_argument("--keep", default="")
     options = parser.parse_args()
-    plain = matrix.variant
-    matrix.variant = lambda case: case["variant"][1] if isinstance(case["variant"], tuple) else plain(case)
-    numbers, failed = range(options.count) if options.only < 0 else [options.only], 0
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(options.keep or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for number, status, output in pool.map(lambda number: run(number, options, folder), numbers):
-                if status != 0:
-                    failed += 1
-                    print(f"FAILED {number}: status {status}\n  {output}", flush=True)
-    print(f"{len(numbers) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    numbers = list(range(options.count)) if options.only < 0 else [options.only]
+    return runner.run_all(options, numbers, lambda number, folder: run(number, options, folder))
 
 
 if __name__ == "__main__":

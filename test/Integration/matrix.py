@@ -9,16 +9,11 @@ draws `--count` configurations by seed. The last line is
 "N passed, N failed". A failing configuration prints its number and the command that repeats it.
 """
 
-import argparse
-import concurrent.futures
 import itertools
-import json
-import os
-import pathlib
 import random
-import subprocess
 import sys
-import tempfile
+
+import runner
 
 DIMENSIONS = {
     "format": ["paged1", "paged5", "paged16", "paged64", "ragged", "bsr16", "bsr24"],
@@ -110,6 +105,8 @@ SINK = """  attn.hook sink (%at: !attn.coord) {
 def variant(case):
     """(IR of the variant, [(name, type)], batch parameters, uses approximate functions)"""
     name, (dqk, dvo), heads = case["variant"], case["dims"], case["heads"][0]
+    if not isinstance(name, str):  # given as it is
+        return name
     if name == "none":
         return "", [], {}
     if name == "causal":
@@ -297,50 +294,20 @@ def randoms(device, seed, count):
     return cases
 
 
-def run(number, case, options, folder):
-    text, batch = module(case)
-    ir, file = folder / f"{number}.mlir", folder / f"{number}.json"
-    ir.write_text(text)
-    file.write_text(json.dumps(batch, indent=1))
-    command = [options.tool, str(ir), f"--batch={file}", f"--device={options.device}", "--check"]
-    if options.target:
-        command.append(f"--target={options.target}")
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=options.timeout)
-        status, output = done.returncode, done.stdout + done.stderr
-    except subprocess.TimeoutExpired:
-        status, output = "timeout", ""
-    return number, case, status, output
-
-
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tool", default="build/bin/attn-run")
+    parser = runner.make_parser(__doc__, timeout=120)
     parser.add_argument("--set", default="pairwise", choices=["pairwise", "random"])
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--target", default="")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--timeout", type=float, default=120)
     parser.add_argument("--only", type=int, default=-1)
-    parser.add_argument("--keep", default="")
     options = parser.parse_args()
     cases = pairwise(options.device, options.seed) if options.set == "pairwise" else randoms(options.device, options.seed, options.count)
-    chosen = [(i, case) for i, case in enumerate(cases) if options.only in (-1, i)]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(options.keep or temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        failed = 0
-        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-            for number, case, status, output in pool.map(lambda pair: run(*pair, options, folder), chosen):
-                if status != 0:
-                    failed += 1
-                    print(f"FAILED {number}: {case}\n  status {status}: {output.strip()[-600:]}", flush=True)
-    if failed:
-        print(f"repeat one: {' '.join(sys.argv)} --only NUMBER --keep DIR")
-    print(f"{len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+
+    def run(number, folder):
+        return runner.execute(runner.command(options, *runner.write(folder, number, *module(cases[number]))), options.timeout)
+
+    numbers = [number for number in range(len(cases)) if options.only in (-1, number)]
+    return runner.run_all(options, numbers, run, lambda number: f"{number}: {cases[number]}")
 
 
 if __name__ == "__main__":

@@ -25,3 +25,38 @@
 // A parameter without a value.
 // RUN: sed -e 's/{tile.arg = "scale"}/&, %extra: f32 {tile.arg = "param:extra"}/' %S/Inputs/roles.mlir | not attn-interpret --no-causal --whole 2>&1 | FileCheck %s --check-prefix=PARAM
 // PARAM: error: {{.*}}needs a value of parameter 'extra'
+
+// Sums not taken yet, used as if they were; a wait for nobody; memory of no pipeline.
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=read --batch=16:16 2>&1 | FileCheck %s --check-prefix=READ
+// READ: error: interpreter: reads a partial sum as if it were one
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=map --batch=16:16 2>&1 | FileCheck %s --check-prefix=MAP
+// MAP: error: interpreter: uses a partial sum for a result that is none
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=both --batch=16:16 2>&1 | FileCheck %s --check-prefix=BOTH
+// BOTH: error: interpreter: has partial and whole results
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=mask --batch=16:16 2>&1 | FileCheck %s --check-prefix=MASK
+// MASK: error: interpreter: masks a partial sum
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=all --batch=16:16 2>&1 | FileCheck %s --check-prefix=ALL
+// ALL: error: interpreter: has a partial result but combines all lanes
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=columns --batch=16:16 2>&1 | FileCheck %s --check-prefix=COLUMNS
+// COLUMNS: error: interpreter: combines what a thread holds along another dimension than the columns
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=other --batch=16:16 2>&1 | FileCheck %s --check-prefix=OTHER
+// OTHER: error: interpreter: reduces a partial sum along another dimension
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=forever --batch=16:16 2>&1 | FileCheck %s --check-prefix=FOREVER
+// FOREVER: error: interpreter: waits forever: nothing else runs that could signal it
+// RUN: not attn-interpret %S/Inputs/refused.mlir --kernel=unowned --batch=16:16 2>&1 | FileCheck %s --check-prefix=UNOWNED
+// UNOWNED: error: interpreter: stores from memory that no pipeline owns
+
+// Stages in the wrong order: handed on before they are held, filled before they are acquired, words sent likewise or not at all.
+// RUN: sed -e '/%os = tile.producer_acquire/d; s/%qs = tile.consumer_wait %qp : !pq/%os = tile.producer_acquire %op : !po -> !tq\n&/' %S/Inputs/roles.mlir | not attn-interpret --no-causal --whole --batch=32:64 2>&1 | FileCheck %s --check-prefix=HAND-ON
+// HAND-ON: error: interpreter: takes a slot to hand on without holding one
+// RUN: sed -e '/tile.load_async %kv/d; s/%ks = tile.producer_acquire/tile.commit %kp : !p1\n&/' %S/Inputs/roles.mlir | not attn-interpret --no-causal --whole --batch=32:64 2>&1 | FileCheck %s --check-prefix=COMMIT
+// COMMIT: error: interpreter: commits a stage that it has not acquired
+// RUN: attn-opt %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir --tile-assign-layouts --tile-reverse-keys --tile-skew-dots --tile-warp-specialize --tile-stream-items -o %t.stream.mlir
+// RUN: sed -e '/tile.send/d' %t.stream.mlir | not attn-interpret --runs=2 2>&1 | FileCheck %s --check-prefix=UNSENT
+// UNSENT: error: interpreter: reads words that nobody has sent
+// RUN: sed -e '/= tile.producer_acquire.*words/{N;s/\(.*\)\n\(.*tile.send.*\)/\2\n\1/;}' %t.stream.mlir | not attn-interpret --runs=2 2>&1 | FileCheck %s --check-prefix=SEND
+// SEND: error: interpreter: sends words with a stage that it has not acquired
+
+// A buffer that the kernel's types do not fit: q has 4 heads.
+// RUN: sed -e 's/^!ml = .*/!ml = memref<?x8xf32, strided<[?, ?]>>/' %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir | not attn-interpret 2>&1 | FileCheck %s --check-prefix=FITS
+// FITS: error: {{.*}}is run with a buffer that does not fit the type of argument 4

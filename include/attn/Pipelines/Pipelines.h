@@ -15,6 +15,12 @@ namespace attn {
 /// attn.attention to level-L kernels for the op's target.
 void buildFrontPipeline(mlir::OpPassManager &pm);
 
+/// Passes on one kernel whose warps load for themselves (cp.async, mma.sync): level L to P.
+void buildGatherPasses(mlir::OpPassManager &kernel);
+
+/// Passes on one kernel with a producer and groups of consumers (tensor copies, warpgroup products): level L to S.
+void buildRolePasses(mlir::OpPassManager &kernel);
+
 /// Level-L kernels to a gpu.module of llvm and nvvm functions for `chip`. The chip is of the target table.
 void buildGpuPipeline(mlir::OpPassManager &pm, llvm::StringRef chip);
 

@@ -68,13 +68,11 @@ FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
   int64_t rank = source.getRank(), vector = type.getRank() == 2 ? 1 : 0;
   Value offset;
   if (type.isPaged()) {
-    if (rank < 2 + vector)
-      return const_cast<View &>(view).op.emitError() << "is paged, expected a buffer of pages, rows, heads and vectors";
+    assert(rank == 3 + vector && "view_c2 refuses other buffers of pages");
     auto [page, inside] = divide(e, row, type.getPage());
     Index entry = e.addIndex(view.first, page);
     Type element = cast<MemRefType>(view.pages.getType()).getElementType();
-    if (!element.isInteger(32) && !element.isInteger(64))
-      return const_cast<View &>(view).op.emitError() << "has a page table of " << element << ", expected i32 or i64";
+    assert((element.isInteger(32) || element.isInteger(64)) && "view_c5 refuses other tables");
     Value at = LLVM::GEPOp::create(e.b, e.loc, e.global, element, e.pointer(view.pages),
                                    ArrayRef<LLVM::GEPArg>{e.widen(entry)});
     auto load = LLVM::LoadOp::create(e.b, e.loc, element, at, element.getIntOrFloatBitWidth() / 8);

@@ -71,9 +71,7 @@ static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
   if (op.getChain()) {
     pipeline->chain = &e.pipeline(op.getChain());
     pipeline->chain->chained = pipeline.get();
-    if (pipeline->chain->type.getStages() != stages)
-      return op.emitOpError() << "has " << stages << " stages, the pipeline it is chained to "
-                              << pipeline->chain->type.getStages();
+    assert(pipeline->chain->type.getStages() == stages && "pipeline_c4 refuses another number of stages");
     pipeline->slots = pipeline->chain->slots;
     pipeline->slotStride = pipeline->chain->slotStride;
   }
@@ -103,9 +101,7 @@ static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
     emptyCount += arrivalsOf(cast<RoleOp>(role));
   if (fullCount == 0)
     return op.emitOpError() << "is never filled: expected tile.load_async or tile.commit";
-  bool handedOn = llvm::any_of(op.getResult().getUsers(), [](Operation *user) { return isa<PipelineOp>(user); });
-  if (emptyCount == 0 && !handedOn)
-    return op.emitOpError() << "is never released";
+  // Stages that nobody gives back are handed on, else roles_c6 has refused the pipeline.
   pipeline->arrivals = {fullCount, emptyCount};
   e.pipelines.insert({op.getResult(), std::move(pipeline)});
   return success();
@@ -172,8 +168,7 @@ Value tile::fullBarrierOfAcquired(Emitter &e, Value pipeline) {
 
 static LogicalResult emitSend(Emitter &e, SendOp op) {
   Pipeline &p = e.pipeline(op.getPipeline());
-  if (static_cast<int64_t>(op.getWords().size()) > p.type.getWords())
-    return op.emitOpError() << "has " << op.getWords().size() << " words, the pipeline carries " << p.type.getWords();
+  assert(static_cast<int64_t>(op.getWords().size()) <= p.type.getWords() && "send_c1 refuses more words");
   Value stage = lastAcquired(e, op.getPipeline());
   Value offset = e.mul(stage, e.c32(4 * p.type.getWords()));
   // Stored by the lane that arrives on the barrier afterwards: its own stores are ordered before that.
@@ -221,8 +216,7 @@ static LogicalResult emitWait(Emitter &e, ConsumerWaitOp op) {
 
 static LogicalResult emitRelease(Emitter &e, ConsumerReleaseOp op) {
   Pipeline &p = e.pipeline(op.getPipeline());
-  if (p.chained)
-    return op.emitOpError() << "releases a stage that is handed on to a chained pipeline, whose consumer releases it";
+  assert(!p.chained && "release_c1 refuses a pipeline whose stages are handed on");
   if (p.waiting < 1)
     return op.emitOpError() << "has no stage to release, expected tile.consumer_wait before it";
   Index k = e.counter(op.getPipeline(), Counter::Wait);

@@ -224,10 +224,8 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
                                int64_t swizzle) {
   View v = view;
   int64_t page = v.op.getResult().getType().getPage();
-  auto source = cast<MemRefType>(view.source.getType());
-  if (source.getRank() != 4 || view.offsets.size() != 1)
-    return op.emitOpError() << "copies pages from " << source
-                            << ", expected pages, rows, heads and vectors with one offset";
+  assert(cast<MemRefType>(view.source.getType()).getRank() == 4 && view.offsets.size() == 1 &&
+         "view_c2 refuses other buffers of pages");
   if (page < shape.rows ? shape.rows % page : page % shape.rows)
     return op.emitOpError() << "copies " << shape.rows << " rows in pages of " << page
                             << ", expected one to divide the other";

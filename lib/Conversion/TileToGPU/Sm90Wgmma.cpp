@@ -193,8 +193,7 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
   FailureOr<SmemShape> bShape = SmemShape::get(b.whole, [&]() { return op.emitOpError(); });
   if (failed(bShape))
     return failure();
-  if (!b.whole.getLayout())
-    return op.emitOpError() << "has operand 'b' without #tile.swizzle";
+  assert(b.whole.getLayout() && "R5 refuses shared memory without layout beside a result with one");
   int64_t m = type.getShape()[0], n = type.getShape()[1];
   int64_t k = bSmem.getShape()[op.getTransposeB() ? 1 : 0];
   if (m % 64 || n % 8 || n > 256 || k % 16 || bSmem.getShape()[op.getTransposeB() ? 0 : 1] != n)

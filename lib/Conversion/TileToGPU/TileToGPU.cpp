@@ -55,7 +55,8 @@ struct ConvertTileToGPUPass : public tile::impl::ConvertTileToGPUPassBase<Conver
       if (auto attr = kernel->getAttrOfType<mlir::attn::TargetAttr>("target"))
         name = attr.getChip().str();
       if (name.empty()) {
-        kernel.emitOpError() << "has no target and the pass no 'chip'";
+        kernel.emitOpError()
+            << "has no target and the pass no 'chip'; name a machine in one of them, for example sm_80";
         return signalPassFailure();
       }
       const ::attn::TargetInfo *target = ::attn::findTarget(name);

@@ -54,6 +54,22 @@ def AttnToLaunchPass : Pass<"attn-to-launch", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"numLaunches", "num-launches", "launches made">];
 }
 
+def AttnLegalizeHostKernelsPass : Pass<"attn-legalize-host-kernels", "::mlir::ModuleOp"> {
+  let summary = "the math of host kernels without libm";
+  let description = [{
+    attn-legalize-math for the host, on the functions with `attn.words` that
+    convert-tile-to-cpu makes. The caller's own functions stand in the same
+    module; their math is not ours to change.
+
+    ```
+    func.func @mine(%x: f32) -> f32 { %y = math.exp %x : f32 ... }                                  // stays
+    func.func @attn_64(%words: !llvm.ptr, ...) attributes {attn.words = [...]} { math.exp2 ... }    // becomes arith
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let statistics = [Statistic<"numKernels", "num-kernels", "kernels rewritten">];
+}
+
 def AttnGpuToBinaryPass : Pass<"attn-gpu-to-binary", "::mlir::ModuleOp"> {
   let summary = "each gpu.module of llvm functions becomes a gpu.binary";
   let description = [{

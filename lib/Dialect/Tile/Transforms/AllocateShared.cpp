@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/IR/Layout.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
@@ -71,7 +71,7 @@ struct TileAllocateSharedPass : public tile::impl::TileAllocateSharedPassBase<Ti
     bool idle = kernel.getLevel() == Level::Pipelined && !barriers;
     auto outsideLoops = [](Operation *op) {
       for (auto loop = op->getParentOfType<scf::ForOp>(); loop; loop = loop->getParentOfType<scf::ForOp>())
-        if (loop.getBody()->walk([](ConsumerWaitOp) { return WalkResult::interrupt(); }).wasInterrupted())
+        if (containsOp<ConsumerWaitOp>(loop))
           return false;
       return true;
     };

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
@@ -564,15 +564,9 @@ struct TileAssignLayoutsPass : public tile::impl::TileAssignLayoutsPassBase<Tile
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
-    if (!config) {
-      kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+    attn::ConfigAttr config = requireConfig(kernel);
+    if (!config || failed(checkLevel(kernel, Level::Logical, "layouts are assigned before pipelines and roles exist")))
       return signalPassFailure();
-    }
-    if (kernel.getLevel() != Level::Logical) {
-      kernel.emitOpError() << "is not of level logical: layouts are assigned before pipelines and roles exist";
-      return signalPassFailure();
-    }
     Assigner assigner(kernel, config);
     if (failed(assigner.run()))
       return signalPassFailure();

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "Softmax.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -168,13 +169,9 @@ namespace {
 struct FoldScalePass : tile::impl::TileFoldScalePassBase<FoldScalePass> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (kernel.getLevel() != Level::Logical) {
-      kernel.emitOpError() << "is not of level logical";
+    if (failed(checkLevel(kernel, Level::Logical, "it runs before tile-multibuffer and tile-warp-specialize")))
       return signalPassFailure();
-    }
-    SmallVector<scf::ForOp> loops;
-    kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops)
+    for (scf::ForOp loop : getLoops(kernel))
       if (std::optional<Chain> chain = findChain(loop)) {
         fold(*chain);
         ++numLoops;

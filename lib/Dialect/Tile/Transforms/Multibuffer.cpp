@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "mlir/IR/Builders.h"
@@ -145,7 +145,7 @@ static Value stepsAfter(OpBuilder &builder, scf::ForOp loop, Value iv, int64_t s
 /// would only fill registers before.
 static void sinkLocalLoads(scf::ForOp loop) {
   Block *body = loop.getBody();
-  if (loop->walk([](LocalStoreOp) { return WalkResult::interrupt(); }).wasInterrupted())
+  if (containsOp<LocalStoreOp>(loop))
     return;
   DenseSet<Operation *> follows;
   SmallVector<Operation *> order;
@@ -253,23 +253,15 @@ struct TileMultibufferPass : public tile::impl::TileMultibufferPassBase<TileMult
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
-    if (!config) {
-      kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+    attn::ConfigAttr config = requireConfig(kernel);
+    if (!config || failed(checkLevel(kernel, Level::Logical, "its loads are in pipelines already")))
       return signalPassFailure();
-    }
-    if (kernel.getLevel() != Level::Logical) {
-      kernel.emitOpError() << "is not of level logical: its loads are in pipelines already";
-      return signalPassFailure();
-    }
     int64_t stages = config.getStages();
     if (stages < 1 || stages > 8) {
       kernel.emitOpError() << "has " << stages << " stages, expected 1 to 8";
       return signalPassFailure();
     }
-    SmallVector<scf::ForOp> loops;
-    kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops) {
+    for (scf::ForOp loop : getLoops(kernel)) {
       FailureOr<int64_t> count = multibufferLoop(loop, kernel, stages, prefetch);
       if (failed(count))
         return signalPassFailure();

@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "Softmax.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -212,9 +213,7 @@ static bool peel(scf::ForOp loop) {
 namespace {
 struct PeelMasksPass : tile::impl::TilePeelMasksPassBase<PeelMasksPass> {
   void runOnOperation() override {
-    SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
-    for (scf::ForOp loop : loops)
+    for (scf::ForOp loop : getLoops(getOperation()))
       if (peel(loop))
         ++numLoops;
   }

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
@@ -37,12 +38,7 @@ static void reverse(scf::ForOp loop) {
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value least = arith::AddIOp::create(builder, loc, lo, one);
   Value end = arith::MaxSIOp::create(builder, loc, hi, least);
-  // c = lo + last, last = lo + (end - lo - 1) / step * step
-  Value distance = arith::SubIOp::create(builder, loc, end, lo);
-  Value less = arith::SubIOp::create(builder, loc, distance, one);
-  Value steps = arith::DivUIOp::create(builder, loc, less, step);
-  Value length = arith::MulIOp::create(builder, loc, steps, step);
-  Value last = arith::AddIOp::create(builder, loc, lo, length);
+  Value last = createLastStep(builder, loc, lo, end, step);
   Value c = arith::AddIOp::create(builder, loc, lo, last);
   loop.setUpperBound(end);
   builder.setInsertionPointToStart(loop.getBody());
@@ -58,16 +54,9 @@ namespace {
 struct ReverseKeysPass : tile::impl::TileReverseKeysPassBase<ReverseKeysPass> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (kernel.getLevel() != Level::Logical) {
-      kernel.emitOpError() << "is not of level logical";
+    if (failed(checkLevel(kernel, Level::Logical, "it runs before tile-multibuffer and tile-warp-specialize")))
       return signalPassFailure();
-    }
-    SmallVector<scf::ForOp> loops;
-    kernel.walk([&](scf::ForOp loop) {
-      if (!loop.getBody()->getOps<DotOp>().empty())
-        loops.push_back(loop);
-    });
-    for (scf::ForOp loop : loops) {
+    for (scf::ForOp loop : getProductLoops(kernel)) {
       if (!isMasked(loop)) {
         loop.emitOpError() << "has products and no tile.mask: what an empty range visits would count";
         return signalPassFailure();

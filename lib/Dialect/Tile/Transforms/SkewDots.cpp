@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
@@ -235,12 +236,7 @@ static void skew(Split &split) {
   steady->removeAttr(specialize::kAtLeastOnce);
 
   // The last product of the last step. The range is a whole number of steps only by chance: count them.
-  Value distance = arith::SubIOp::create(builder, loc, loop.getUpperBound(), loop.getLowerBound());
-  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-  Value less = arith::SubIOp::create(builder, loc, distance, one);
-  Value steps = arith::DivUIOp::create(builder, loc, less, loop.getStep());
-  Value length = arith::MulIOp::create(builder, loc, steps, loop.getStep());
-  Value last = arith::AddIOp::create(builder, loc, loop.getLowerBound(), length);
+  Value last = createLastStep(builder, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep());
   Value acc = cloneLate(split, builder, last, steady.getResults().drop_front(others));
   SmallVector<Value> results;
   unsigned k = 0;
@@ -258,16 +254,9 @@ namespace {
 struct SkewDotsPass : tile::impl::TileSkewDotsPassBase<SkewDotsPass> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (kernel.getLevel() != Level::Logical) {
-      kernel.emitOpError() << "is not of level logical";
+    if (failed(checkLevel(kernel, Level::Logical, "it runs before tile-multibuffer and tile-warp-specialize")))
       return signalPassFailure();
-    }
-    SmallVector<scf::ForOp> loops;
-    kernel.walk([&](scf::ForOp loop) {
-      if (!loop.getBody()->getOps<DotOp>().empty())
-        loops.push_back(loop);
-    });
-    for (scf::ForOp loop : loops) {
+    for (scf::ForOp loop : getProductLoops(kernel)) {
       StringRef why;
       std::optional<Split> split = findSplit(loop, why);
       if (!split) {

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -94,9 +94,9 @@ bool Output::findStore() {
 
 bool Output::find(KernelOp kernel) {
   kernel.walk([&](RoleOp role) {
-    if (role.walk([](DotAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    if (containsOp<DotAsyncOp>(role))
       consumer = role;
-    else if (role.walk([](LoadAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    else if (containsOp<LoadAsyncOp>(role))
       producer = role;
   });
   if (!consumer || !producer)
@@ -200,10 +200,8 @@ namespace {
 struct StoreRolePass : tile::impl::TileStoreRolePassBase<StoreRolePass> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (kernel.getLevel() != Level::Specialized) {
-      kernel.emitOpError() << "is not of level specialized, run tile-warp-specialize first";
+    if (failed(checkLevel(kernel, Level::Specialized, "run tile-warp-specialize first")))
       return signalPassFailure();
-    }
     Output output;
     if (!output.find(kernel))
       return;

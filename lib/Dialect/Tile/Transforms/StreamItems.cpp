@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -68,9 +68,7 @@ private:
 // Finding the parts
 //===----------------------------------------------------------------------===//
 
-static bool hasProducts(Operation *op) {
-  return isa<scf::ForOp>(op) && op->walk([](DotAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
-}
+static bool hasProducts(Operation *op) { return isa<scf::ForOp>(op) && containsOp<DotAsyncOp>(op); }
 
 LogicalResult Stream::findParts() {
   Block &body = items.getBody().front();
@@ -151,13 +149,13 @@ LogicalResult Stream::findFields() {
 }
 
 LogicalResult Stream::find(KernelOp kernel) {
-  if (kernel.getLevel() != Level::Specialized)
-    return kernel.emitOpError() << "is not of level specialized, run tile-warp-specialize first";
+  if (failed(checkLevel(kernel, Level::Specialized, "run tile-warp-specialize first")))
+    return failure();
   SmallVector<RoleOp> producers;
   kernel.walk([&](RoleOp role) {
-    if (role.walk([](DotAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    if (containsOp<DotAsyncOp>(role))
       consumer = role;
-    else if (role.walk([](LoadAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted())
+    else if (containsOp<LoadAsyncOp>(role))
       producers.push_back(role);
   });
   if (!consumer || producers.empty())
@@ -465,6 +463,8 @@ struct StreamItemsPass : tile::impl::TileStreamItemsPassBase<StreamItemsPass> {
     if (failed(stream.find(getOperation())))
       return signalPassFailure();
     stream.emit();
+    ++numStreams;
+    numWords += stream.fields.size();
   }
 };
 } // namespace

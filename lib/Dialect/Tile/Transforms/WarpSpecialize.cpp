@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WarpSpecialize.h"
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Target/KnownTargets.h"
 #include "llvm/Support/MathExtras.h"
@@ -193,11 +193,11 @@ static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
 }
 
 static LogicalResult specializeKernel(KernelOp kernel) {
-  if (kernel.getLevel() != Level::Logical)
-    return kernel.emitOpError() << "is not of level logical";
-  auto config = kernel->getAttrOfType<mlir::attn::ConfigAttr>("config");
+  if (failed(checkLevel(kernel, Level::Logical, "it has pipelines or roles already")))
+    return failure();
+  mlir::attn::ConfigAttr config = requireConfig(kernel);
   if (!config)
-    return kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+    return failure();
   Plan plan;
   if (failed(makePlan(kernel, config, plan)))
     return failure();

@@ -9,7 +9,7 @@
 // RUN: attn-opt %t.minus.mlir --tile-fold-scale | diff - %t.minus.mlir
 // RUN: sed -e 's/#tile.level<logical>/#tile.level<pipelined>/' %S/Inputs/hopper.mlir | not attn-opt --tile-fold-scale 2>&1 | FileCheck %s --check-prefix=LEVEL
 
-// LEVEL: error: 'tile.kernel' op is not of level logical
+// LEVEL: error: 'tile.kernel' op is of level pipelined, expected level logical: it runs before
 // RIGHT: @prefill: {{[0-9]+}} rows, largest error of o
 
 // CHECK: %[[LOOP:.*]]:3 = scf.for

@@ -7,7 +7,7 @@ tile.kernel @no_config() attributes {level = #tile.level<logical>} {
 
 // -----
 
-// expected-error@+1 {{is not of level logical: its loads are in pipelines already}}
+// expected-error@+1 {{is of level pipelined, expected level logical: its loads are in pipelines already}}
 tile.kernel @level() attributes {level = #tile.level<pipelined>, config = #attn.config<rows = 16, keys = 64>} {
   %c0 = arith.constant 0 : index
 }

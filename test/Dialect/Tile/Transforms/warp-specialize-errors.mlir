@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --tile-warp-specialize --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{is not of level logical}}
+// expected-error @+1 {{is of level pipelined, expected level logical: }}
 tile.kernel @level() attributes {level = #tile.level<pipelined>} {
   tile.return
 }

@@ -193,6 +193,10 @@ def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
     that they use travel as words with the query tile. An item with 0 rows ends
     the stream. Needs two stages of query tiles to look ahead, works with one.
   }];
+  let statistics = [
+    Statistic<"numStreams", "num-streams", "kernels whose items became a stream">,
+    Statistic<"numWords", "num-words", "fields of an item that travel as words">
+  ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
