@@ -51,6 +51,7 @@ void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileWarpSpecializePass());
   kernel.addPass(mlir::tile::createTileStoreRolePass());
   kernel.addPass(mlir::tile::createTileStreamItemsPass());
+  kernel.addPass(mlir::tile::createTileHoldWaitsPass());
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());

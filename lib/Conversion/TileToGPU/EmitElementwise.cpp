@@ -219,7 +219,8 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
     rest = e.newBlock(SmallVector<Type>(llvm::map_range(whole, [](Value v) { return v.getType(); })));
     Value key = e.narrow(e.index(op.getKey())), lo = e.narrow(e.index(op.getLo())), hi = e.narrow(e.index(op.getHi()));
     Value last = e.add(key, e.c32(op.getKeys()));
-    Value inside = e.bitAnd(e.compare(LLVM::ICmpPredicate::sge, key, lo), e.compare(LLVM::ICmpPredicate::sle, last, hi));
+    Value inside =
+        e.bitAnd(e.compare(LLVM::ICmpPredicate::sge, key, lo), e.compare(LLVM::ICmpPredicate::sle, last, hi));
     LLVM::CondBrOp::create(e.b, e.loc, inside, rest, whole, masked, ValueRange());
     e.enter(masked);
   }
@@ -270,11 +271,13 @@ static Value combine(Emitter &e, ReduceKind kind, Value a, Value c) {
 }
 
 /// `chains` partial results, then a tree: short dependence chains without many registers.
-static Value combineAll(Emitter &e, ReduceKind kind, ArrayRef<Value> values, int64_t chains) {
+static Value combineAll(Emitter &e, ReduceKind kind, ArrayRef<Value> values, int64_t chains, Regs *first = nullptr) {
   SmallVector<Value> parts(chains);
   for (auto [i, v] : llvm::enumerate(values)) {
     Value &part = parts[i % chains];
     part = part ? combine(e, kind, part, v) : v;
+    if (first && i % chains == 0)
+      first->push_back(part);
   }
   llvm::erase(parts, Value());
   while (parts.size() > 1) {
@@ -379,11 +382,12 @@ static LogicalResult emitReduce(Emitter &e, ReduceOp op) {
       return op.emitError() << "has a result whose layout is not a slice of the operand's";
     terms[found->second].push_back(values[i]);
   }
+  bool waits = llvm::any_of(op.getResult().getUsers(), [](Operation *user) { return isa<AwaitOp>(user); });
   Regs out;
   for (auto [i, list] : llvm::enumerate(terms)) {
     if (list.empty())
       return op.emitError() << "has a result whose layout is not a slice of the operand's";
-    Value v = combineAll(e, op.getKind(), list, chains);
+    Value v = combineAll(e, op.getKind(), list, chains, waits ? &e.partials[op.getResult()].emplace_back() : nullptr);
     bool early = !init.empty() && (maximum || op.getScope() == ReduceScope::Thread);
     if (early)
       v = combine(e, op.getKind(), init[i], v);

@@ -86,8 +86,8 @@ template <typename ArithOp, typename LLVMOp> static LogicalResult emitInteger(Em
   return bindResult(e, op, LLVMOp::create(e.b, e.loc, a.getType(), a, c));
 }
 
-/// Two comparisons `difference > constant` (or both <) as one, with the smaller (greater) difference: the differences are
-/// the same for all elements of a row, so a mask within a bound costs one setp per element, not two.
+/// Two comparisons `difference > constant` (or both <) as one, with the smaller (greater) difference: the differences
+/// are the same for all elements of a row, so a mask within a bound costs one setp per element, not two.
 static Value mergeComparisons(Emitter &e, Value lhs, Value rhs) {
   auto a = lhs.getDefiningOp<LLVM::ICmpOp>(), c = rhs.getDefiningOp<LLVM::ICmpOp>();
   if (!a || !c || a.getPredicate() != c.getPredicate() || a.getLhs().getType() != e.i32 ||

@@ -211,6 +211,8 @@ public:
     Value pending;
     Regs accumulators;
   };
+  /// Partial sums of each row, of sums that waits stand behind.
+  DenseMap<Value, SmallVector<Regs>> partials;
   SmallVector<InFlight> inFlight; // wgmma groups in issue order
   bool fenceNeeded = true;        // registers were touched since the last fence
 

@@ -174,9 +174,9 @@ static LogicalResult emitSend(Emitter &e, SendOp op) {
   // Stored by the lane that arrives on the barrier afterwards: its own stores are ordered before that.
   Value predicate = e.group.single ? Value() : e.group.laneIsZero;
   for (auto [i, word] : llvm::enumerate(op.getWords()))
-    NVVM::InlinePtxOp::create(
-        e.b, e.loc, TypeRange(), ValueRange{e.smemPointer(offset, p.words + 4 * i), e.narrow(e.index(word))},
-        ValueRange(), e.b.getStringAttr("st.shared.b32 [$0], $1;"), predicate);
+    NVVM::InlinePtxOp::create(e.b, e.loc, TypeRange(),
+                              ValueRange{e.smemPointer(offset, p.words + 4 * i), e.narrow(e.index(word))}, ValueRange(),
+                              e.b.getStringAttr("st.shared.b32 [$0], $1;"), predicate);
   return success();
 }
 

@@ -270,6 +270,18 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
   return success();
 }
 
+/// Holds what follows behind `values`: a store that never happens, on a NaN that no sum can be, which ptxas may neither
+/// drop nor move over a wait.
+static void holdBehind(Emitter &e, ArrayRef<Value> values) {
+  std::string text = "{ .reg .pred p; .reg .b32 b; mov.b32 b, $0; setp.eq.u32 p, b, 0x7fffdead; ";
+  for (size_t i = 1; i < values.size(); ++i)
+    text += "mov.b32 b, $" + std::to_string(i) + "; setp.eq.and.u32 p, b, 0x7fffdead, p; ";
+  text += "@p st.shared.b32 [$" + std::to_string(values.size()) + "], b; }";
+  Regs operands(values);
+  operands.push_back(e.smemStart());
+  NVVM::InlinePtxOp::create(e.b, e.loc, TypeRange(), operands, ValueRange(), e.b.getStringAttr(text), Value());
+}
+
 static LogicalResult emitAwait(Emitter &e, AwaitOp op) {
   auto it = llvm::find_if(e.inFlight, [&](const auto &f) { return f.pending == op.getPending(); });
   if (it == e.inFlight.end())
@@ -278,6 +290,14 @@ static LogicalResult emitAwait(Emitter &e, AwaitOp op) {
     return op.emitOpError() << "waits out of order: accumulators land in the order of their products";
   Regs accumulators = it->accumulators;
   e.inFlight.erase(it);
+  if (op.getAfter()) {
+    Regs firsts;
+    for (const Regs &row : e.partials.lookup(op.getAfter()))
+      if (!row.empty())
+        firsts.push_back(row[std::min<int64_t>(op.getTerms(), row.size()) - 1]);
+    if (!firsts.empty())
+      holdBehind(e, firsts);
+  }
   tie(e, "wgmma.wait_group.sync.aligned " + std::to_string(e.inFlight.size()) + ";", accumulators, {});
   e.fenceNeeded = true;
   e.regs[op.getResult()] = accumulators;

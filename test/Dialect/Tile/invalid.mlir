@@ -528,3 +528,20 @@ func.func @f(%x: !tile.reg<16x5xf32>) {
   %0 = tile.swap_pairs %x : !tile.reg<16x5xf32>
   return
 }
+
+// -----
+func.func @f(%p: !tile.pending<!tile.reg<16x8xf32>>, %s: !tile.reg<16xf32>) {
+  // expected-error @+1 {{await_c2: stands after a value that is no sum of a thread's terms, expected a tile.reduce addf with scope thread}}
+  %0 = tile.await %p after %s terms 1 : !tile.reg<16xf32>, : !tile.pending<!tile.reg<16x8xf32>> -> !tile.reg<16x8xf32>
+  return
+}
+
+// -----
+!s = !tile.reg<16x8xf32, #tile.mma<warps = [1, 1]>>
+!part = !tile.reg<16xf32, #tile.slice<dim = 1, parent = #tile.mma<warps = [1, 1]>, partial = true>>
+func.func @f(%p: !tile.pending<!s>, %w: !s) {
+  %sum = tile.reduce addf %w dim 1 scope thread : !s -> !part
+  // expected-error @+1 {{await_c3: stands after 0 terms, expected 1 or more}}
+  %0 = tile.await %p after %sum terms 0 : !part, : !tile.pending<!s> -> !s
+  return
+}

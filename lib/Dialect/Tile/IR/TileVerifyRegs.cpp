@@ -255,6 +255,14 @@ LogicalResult AwaitOp::verify() {
   if (getResult().getType() != getPending().getType().getReg())
     return fail(*this, "await_c1") << "has a result of type " << getResult().getType() << ", expected "
                                    << getPending().getType().getReg();
+  if (!getAfter())
+    return success();
+  auto sum = getAfter().getDefiningOp<ReduceOp>();
+  if (!sum || sum.getKind() != ReduceKind::AddF || sum.getScope() != ReduceScope::Thread)
+    return fail(*this, "await_c2") << "stands after a value that is no sum of a thread's terms, expected a tile.reduce "
+                                      "addf with scope thread";
+  if (getTerms() < 1)
+    return fail(*this, "await_c3") << "stands after " << getTerms() << " terms, expected 1 or more";
   return success();
 }
 

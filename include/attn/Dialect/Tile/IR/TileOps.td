@@ -321,9 +321,20 @@ def Tile_DotAsyncOp : Tile_DotBase<"dot_async", Tile_RegOrPending, [MemoryEffect
 
 def Tile_AwaitOp : Tile_Op<"await", [MemoryEffects<[MemRead]>]> {
   let summary = "waits for a pending accumulator; awaits come in issue order";
-  let arguments = (ins Tile_Pending:$pending);
+  let description = [{
+    `after %s terms 4`: the wait stays behind the first 4 terms of the sums of
+    %s (a tile.reduce addf with scope thread). Without it the machine's
+    scheduler, which sees no order between the two, may put the wait before
+    the work that is meant to overlap with the product.
+  }];
+  let arguments = (ins Tile_Pending:$pending, Optional<Tile_Reg>:$after, DefaultValuedAttr<I64Attr, "0">:$terms);
   let results = (outs Tile_Reg:$result);
-  let assemblyFormat = "$pending attr-dict `:` type($pending) `->` type($result)";
+  let assemblyFormat = [{
+    $pending (`after` $after^ `terms` $terms `:` type($after) `,`)? attr-dict `:` type($pending) `->` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$pending), [{
+    build($_builder, $_state, result, pending, ::mlir::Value(), 0);
+  }]>];
   let hasVerifier = 1;
 }
 

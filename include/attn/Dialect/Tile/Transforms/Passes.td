@@ -200,4 +200,19 @@ def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def TileHoldWaitsPass : Pass<"tile-hold-waits", "::mlir::tile::KernelOp"> {
+  let summary = "waits for products stay behind the work that overlaps with them";
+  let description = [{
+    A wait for the youngest product that has a sum of a thread's terms in front
+    of it (the weights of the next block) is held behind the first of these.
+    ```
+    %w = tile.reduce addf %p dim 1 scope thread : !s -> !part
+    %o = tile.await %pending : !pending -> !acc
+    // becomes
+    %o = tile.await %pending after %w terms 1 : !part, : !pending -> !acc
+    ```
+  }];
+  let statistics = [Statistic<"numWaits", "num-waits", "waits that are held">];
+}
+
 #endif
