@@ -94,14 +94,18 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// Appends the time since its making to a list.
+/// Adds the time since its making to its stage in a list.
 class Stopwatch {
 public:
   Stopwatch(std::vector<::attn::StageTime> &times, std::string stage)
       : times(times), stage(std::move(stage)), start(std::chrono::steady_clock::now()) {}
   ~Stopwatch() {
     std::chrono::duration<double, std::milli> span = std::chrono::steady_clock::now() - start;
-    times.push_back({stage, span.count()});
+    auto it = llvm::find_if(times, [&](const ::attn::StageTime &time) { return time.stage == stage; });
+    if (it == times.end())
+      it = times.insert(times.end(), {stage});
+    it->milliseconds += span.count();
+    ++it->runs;
   }
 
 private:

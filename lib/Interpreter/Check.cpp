@@ -89,6 +89,24 @@ static void fillRandom(Buffer &buffer, std::mt19937_64 &random, ArrayRef<int64_t
       buffer.data[r * row + i].f = roundTo(type, uniform(random));
 }
 
+/// A table that a hook reads: numbers in [-1, 1) or from 0 to 3. Open extents are more than the positions, heads and
+/// requests of small batches.
+static std::unique_ptr<Buffer> makeTable(MemRefType type, std::mt19937_64 &random) {
+  SmallVector<int64_t> shape(type.getShape());
+  for (int64_t &extent : shape)
+    if (ShapedType::isDynamic(extent))
+      extent = 1024;
+  auto buffer = std::make_unique<Buffer>(type.getElementType(), shape);
+  auto real = dyn_cast<FloatType>(type.getElementType());
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  for (Word &word : buffer->data)
+    if (real)
+      word.f = roundTo(real, uniform(random));
+    else
+      word.i = static_cast<int64_t>(random() % 4);
+  return buffer;
+}
+
 static LogicalResult buildRequests(KernelOp kernel, const Sizes &sizes, const CheckOptions &options,
                                    std::mt19937_64 &random, Batch &batch) {
   auto lengths = options.batch;
@@ -246,6 +264,10 @@ static LogicalResult buildBatch(KernelOp kernel, const CheckOptions &options, Ba
         for (int64_t c = 0; c < 8; ++c)
           tokens->data[(request.token0 + i) * 8 + c].i = values[c];
       }
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (StringRef role = kernel.getArgRole(i);
+        role.starts_with("param:") && isa<MemRefType>(kernel.getArgumentTypes()[i]))
+      batch.buffers[role] = makeTable(cast<MemRefType>(kernel.getArgumentTypes()[i]), random);
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     StringRef role = kernel.getArgRole(i);
     Word word = {};

@@ -376,11 +376,10 @@ bool Task::runMask(MaskOp op) {
       frame[code.args[d]].i = at[d - inputs];
     if (!runCode(code, frame, machine.failure, machine.steps))
       return false;
-    if (!frame[code.results[0]].i) {
-      if (interior)
-        return fail(op, "drops an element of the interval that it says needs no mask");
-      tile->data[n].f = other;
-    }
+    // What the interval says needs no mask may be dropped or not: the row is poisoned, unless nobody reads it (rows of
+    // the tile behind the last one of the item, whose positions run on).
+    if (!frame[code.results[0]].i)
+      tile->data[n].f = interior ? std::numeric_limits<double>::quiet_NaN() : other;
     ++n;
     return true;
   });

@@ -72,7 +72,10 @@ int main(int argc, char **argv) {
   if (timing) {
     double total = 0;
     for (const ::attn::StageTime &time : result->times) {
-      llvm::errs() << llvm::formatv("{0,-24} {1,9:f1} ms\n", time.stage, time.milliseconds);
+      llvm::errs() << llvm::formatv("{0,-24} {1,9:f1} ms", time.stage, time.milliseconds);
+      if (time.runs > 1)
+        llvm::errs() << " in " << time.runs << " attempts";
+      llvm::errs() << '\n';
       total += time.milliseconds;
     }
     llvm::errs() << llvm::formatv("{0,-24} {1,9:f1} ms\n", "total", total);

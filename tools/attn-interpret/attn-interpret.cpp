@@ -7,9 +7,12 @@
 //
 // `attn-interpret FILE --kernel=x [--against=y | --against-file=F]`: without
 // another kernel the outputs are compared with a plain softmax in double.
+// `attn-interpret FILE --through` runs the passes of the kernel's config and
+// compares after each of them with the kernel before the first.
 //
 //===----------------------------------------------------------------------===//
 
+#include "Through.h"
 #include "attn/InitAll.h"
 #include "attn/Interpreter/Check.h"
 #include "mlir/InitAllDialects.h"
@@ -44,6 +47,7 @@ static cl::opt<bool> noCausal("no-causal", cl::desc("all keys are visible"));
 static cl::opt<int64_t> window("window", cl::init(-1), cl::desc("keys to the left that a row sees"));
 static cl::opt<double> softcap("softcap", cl::init(0), cl::desc("soft cap of the logits"));
 static cl::list<std::string> params("param", cl::desc("NAME=VALUE of a scalar parameter"), cl::CommaSeparated);
+static cl::opt<bool> through("through", cl::desc("run the passes of each kernel's config, check after each"));
 static cl::opt<int64_t> maxSteps("max-steps", cl::init(int64_t(1) << 28), cl::desc("ops that one CTA may run"));
 
 static int usage(const Twine &message) {
@@ -113,6 +117,10 @@ int main(int argc, char **argv) {
   });
   if (kernels.empty() || (!names.empty() && kernels.size() != names.size()))
     return usage("found " + Twine(kernels.size()) + " kernels of the given names");
+  if (through) {
+    options.seed = seed;
+    return runThrough(*module, kernels, options, runs);
+  }
   for (tile::KernelOp kernel : kernels) {
     tile::KernelOp other;
     if (!against.empty())

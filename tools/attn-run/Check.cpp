@@ -12,23 +12,30 @@
 using namespace attnrun;
 namespace ref = attn::ref;
 
+llvm::Expected<attn::HookEvaluator> attnrun::makeEvaluator(mlir::attn::VariantOp variant, const Problem &problem) {
+  std::vector<attn::HookParam> params;
+  for (const attn::batch::ParamValue &value : problem.params) {
+    attn::HookParam param;
+    param.f32 = value.number;
+    param.index = static_cast<int64_t>(value.number);
+    param.buffer.data = value.bytes.data();
+    param.buffer.shape = value.shape;
+    params.push_back(std::move(param));
+  }
+  auto made = attn::HookEvaluator::create(variant, params);
+  if (mlir::failed(made))
+    return llvm::createStringError("the variant's hooks cannot be evaluated (see the error above)");
+  return std::move(*made);
+}
+
 llvm::Expected<Expectation> attnrun::expect(mlir::attn::AttentionOp op, const Problem &problem) {
   ref::Hooks hooks;
   Expectation result;
   std::optional<attn::HookEvaluator> evaluator;
   if (mlir::attn::VariantOp variant = op.lookupVariant()) {
-    std::vector<attn::HookParam> params;
-    for (const attn::batch::ParamValue &value : problem.params) {
-      attn::HookParam param;
-      param.f32 = value.number;
-      param.index = static_cast<int64_t>(value.number);
-      param.buffer.data = value.bytes.data();
-      param.buffer.shape = value.shape;
-      params.push_back(std::move(param));
-    }
-    auto made = attn::HookEvaluator::create(variant, params);
-    if (mlir::failed(made))
-      return llvm::createStringError("the variant's hooks cannot be evaluated (see the error above)");
+    auto made = makeEvaluator(variant, problem);
+    if (!made)
+      return made.takeError();
     evaluator = std::move(*made);
     hooks = evaluator->hooks();
     result.approximate = evaluator->isApproximate();

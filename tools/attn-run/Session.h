@@ -17,6 +17,7 @@
 #include "attn/Batch/Batch.h"
 #include "attn/Batch/Build.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "attn/HookEval/HookEval.h"
 #include "attn/Runtime/Plan.h"
 #include "llvm/Support/Error.h"
 #include <memory>
@@ -91,6 +92,12 @@ struct Expectation {
   attn::ref::Result exact, baseline;
   bool approximate = false;
 };
+
+/// The variant's hooks with the batch's parameters.
+llvm::Expected<attn::HookEvaluator> makeEvaluator(mlir::attn::VariantOp variant, const Problem &problem);
+
+/// An error when a hook would read outside of a parameter (of large batches a part is looked at).
+llvm::Error probeLoads(mlir::attn::AttentionOp op, const Problem &problem);
 
 /// Call it before a kernel runs: it finds out when hooks read outside their buffers, which kernels do not check.
 llvm::Expected<Expectation> expect(mlir::attn::AttentionOp op, const Problem &problem);

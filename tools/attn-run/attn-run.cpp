@@ -74,6 +74,8 @@ int main(int argc, char **argv) {
     if (!expected)
       return fail(llvm::toString(expected.takeError()));
     expectation = std::move(*expected);
+  } else if (llvm::Error error = attnrun::probeLoads(*op, *problem)) {
+    return fail(llvm::toString(std::move(error)));
   }
 
   std::shared_ptr<attnrt::Device> device;

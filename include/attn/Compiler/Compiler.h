@@ -46,10 +46,11 @@ struct CompileOptions {
   std::string cacheDir;
 };
 
-/// Wall time of one stage.
+/// Wall time of one stage, over all times that it ran: a class of tiles that spills is chosen and compiled again.
 struct StageTime {
   std::string stage;
-  double milliseconds;
+  double milliseconds = 0;
+  int64_t runs = 0;
 };
 
 struct CompileResult {
