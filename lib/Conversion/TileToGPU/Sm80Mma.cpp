@@ -295,9 +295,10 @@ void tile::populateSm80Mma(Emitter &e) {
   e.on<LocalStoreOp>(emitFragmentStore);
   e.on<LocalLoadOp>([](Emitter &e, LocalLoadOp load) -> LogicalResult {
     if (!isFragmentLoad(e, load))
-      return load.emitOpError() << "reads " << load.getSource().getType() << " as " << load.getResult().getType()
-                                << ", expected a 16-bit tile with a layout, read as an accumulator or an operand; 8-bit tiles "
-                                   "go through tile.transform";
+      return load.emitOpError()
+             << "reads " << load.getSource().getType() << " as " << load.getResult().getType()
+             << ", expected a 16-bit tile with a layout, read as an accumulator or an operand; 8-bit tiles "
+                "go through tile.transform";
     return loadFragments(e, load, e.smems[load.getSource()]);
   });
 }

@@ -58,9 +58,8 @@ static bool hasHook(AttentionOp op, HookKind kind) {
 
 /// Whether Q, K or V is computed anew in shared memory before the products read it.
 static bool transformsHeads(AttentionOp op) {
-  return isEightBit(op) ||
-         llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
-                      [&](HookKind kind) { return hasHook(op, kind); });
+  return isEightBit(op) || llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
+                                        [&](HookKind kind) { return hasHook(op, kind); });
 }
 
 std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,

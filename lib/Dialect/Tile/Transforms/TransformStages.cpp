@@ -170,8 +170,8 @@ void Chain::rewrite(int64_t warps) {
   rows = layout.getRows() * layout.getWarps()[type.getRank() - 2];
 
   OpBuilder b(user);
-  auto transform = TransformOp::create(b, loc, SmemType::get(type.getShape(), type.getElementType()), load.getSource(),
-                                       rows);
+  auto transform =
+      TransformOp::create(b, loc, SmemType::get(type.getShape(), type.getElementType()), load.getSource(), rows);
   Block &body = transform.getBody().emplaceBlock();
   SmallVector<int64_t> shape(stage.getShape());
   shape[shape.size() - 2] = rows;
@@ -184,9 +184,8 @@ void Chain::rewrite(int64_t warps) {
   YieldOp::create(inside, loc, result);
   if (isa<LocalStoreOp>(user)) {
     Operation *reader = load;
-    load.getSource().replaceUsesWithIf(transform.getResult(), [&](OpOperand &use) {
-      return use.getOwner() != transform && use.getOwner() != reader;
-    });
+    load.getSource().replaceUsesWithIf(
+        transform.getResult(), [&](OpOperand &use) { return use.getOwner() != transform && use.getOwner() != reader; });
     user->erase();
   } else {
     end.set(transform.getResult());
