@@ -160,6 +160,7 @@ bool Task::runOp(Operation *op) {
       .Case<StoreOp>([&](auto o) { return runStore(o); })
       .Case<LocalLoadOp>([&](auto o) { return runLocalLoad(o); })
       .Case<LocalStoreOp>([&](auto o) { return runLocalStore(o); })
+      .Case<TransformOp>([&](auto o) { return runTransform(o); })
       .Case<SubviewOp>([&](auto o) { return runSubview(o); })
       .Case<FillRowsOp>([&](auto o) { return runFillRows(o); })
       .Case<SplatOp>([&](auto o) { return runSplat(o); })

@@ -186,6 +186,7 @@ private:
   bool runStore(StoreOp op);
   bool runLocalLoad(LocalLoadOp op);
   bool runLocalStore(LocalStoreOp op);
+  bool runTransform(TransformOp op);
   bool runSubview(SubviewOp op);
   bool runFillRows(FillRowsOp op);
   bool runSplat(SplatOp op);

@@ -239,6 +239,39 @@ bool Task::runLocalStore(LocalStoreOp op) {
   return read(op, get(op.getValue()), data, shape) && writeSmem(op, *get(op.getDest()).smem, data);
 }
 
+bool Task::runTransform(TransformOp op) {
+  std::shared_ptr<const SmemRef> source = get(op.getSource()).smem, result = source;
+  if (!op.isInPlace()) {
+    auto ref = std::make_shared<SmemRef>();
+    ref->memory = std::make_shared<Smem>(op.getResult().getType());
+    ref->shape = ref->memory->shape;
+    ref->offsets.assign(ref->shape.size(), 0);
+    result = ref;
+  }
+  Block &body = op.getBody().front();
+  auto part = [&](const SmemRef &whole, int64_t first) {
+    SmemRef ref = whole;
+    ref.offsets[ref.offsets.size() - 2] += first;
+    ref.shape[ref.shape.size() - 2] = op.getRows();
+    return ref;
+  };
+  int64_t extent = source->shape[source->shape.size() - 2], step = op.getRows();
+  for (int64_t first = 0; first < extent; first += step) {
+    auto rows = std::make_shared<Tile>(cast<RegType>(body.getArgument(0).getType()));
+    Val from;
+    from.smem = std::make_shared<SmemRef>(part(*source, first));
+    SmallVector<int64_t> shape;
+    if (!read(op, from, rows->data, shape))
+      return false;
+    setTile(body.getArgument(0), rows);
+    get(body.getArgument(1)).word.i = first;
+    if (!run(body) || !writeSmem(op, part(*result, first), yielded[0].tile->data))
+      return false;
+  }
+  get(op.getResult()).smem = result;
+  return true;
+}
+
 bool Task::runSubview(SubviewOp op) {
   const SmemRef &source = *get(op.getSource()).smem;
   auto ref = std::make_shared<SmemRef>(source);

@@ -32,6 +32,7 @@ void buildFrontPipeline(OpPassManager &pm) {
 }
 
 void buildGatherPasses(OpPassManager &kernel) {
+  kernel.addPass(mlir::tile::createTileTransformStagesPass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass());
   kernel.addPass(mlir::tile::createTileDeferSumsPass());
   kernel.addPass(mlir::tile::createTileMultibufferPass());

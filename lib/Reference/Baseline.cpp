@@ -32,6 +32,15 @@ Row hooked(const float *data, int64_t dim, const VecHook &hook, const Coord &at,
   return row;
 }
 
+/// What the rounding of hooked q and k to `type` does to one logit, as a standard deviation: an element is off by at most
+/// half a unit in its last place, evenly spread.
+double logitRounding(const Row &q, const Row &k, double scale, const Hooks &hooks, Storage type) {
+  double relative = storageEpsilon(type) / 2 / std::sqrt(3.0), sum = 0;
+  for (size_t d = 0; d != q.size(); ++d)
+    sum += double(q[d]) * k[d] * (double(q[d]) * k[d]);
+  return std::fabs(scale) * relative * std::sqrt(sum * (bool(hooks.query) + bool(hooks.key)));
+}
+
 struct Keys {
   std::vector<KeyPlace> places;
   std::vector<Row> k, v;
@@ -50,6 +59,9 @@ Result fp32Baseline(const Problem &p, const Hooks &hooks, Storage typeQ, Storage
   result.valueMagnitude.assign(p.tokens() * p.headsQo, 0.0);
   if (softmax)
     result.lse.assign(p.tokens() * p.headsQo, -inf);
+  bool rounds = softmax && (hooks.query || hooks.key);
+  if (rounds)
+    result.lseRounding.assign(p.tokens() * p.headsQo, 0.0);
   float scale = float(p.smScale());
 
   for (int64_t request = 0; request != p.requests(); ++request) {
@@ -86,6 +98,7 @@ Result fp32Baseline(const Problem &p, const Hooks &hooks, Storage typeQ, Storage
           Row q = hooked(p.q.at(0, token, here.qHead), p.headDimQk, hooks.query, here, typeQ);
           Row x(keys.places.size(), -inf);
           std::vector<char> visible(keys.places.size(), 1);
+          std::vector<double> rounding(rounds ? keys.places.size() : 0);
           float top = -inf;
           for (size_t j = 0; j != x.size(); ++j) {
             here.kvPos = keys.places[j].position;
@@ -97,19 +110,29 @@ Result fp32Baseline(const Problem &p, const Hooks &hooks, Storage typeQ, Storage
             for (int64_t d = 0; d != p.headDimQk; ++d)
               dot += q[d] * keys.k[j][d];
             x[j] = scale * dot;
-            if (hooks.logits)
-              x[j] = float(hooks.logits(x[j], here));
+            if (rounds)
+              rounding[j] = logitRounding(q, keys.k[j], scale, hooks, typeQ);
+            if (hooks.logits) {
+              float logit = float(hooks.logits(x[j], here));
+              if (rounds)
+                rounding[j] = std::max(std::fabs(hooks.logits(x[j] + rounding[j], here) - logit),
+                                       std::fabs(hooks.logits(x[j] - rounding[j], here) - logit));
+              x[j] = logit;
+            }
             top = std::max(top, x[j]);
           }
           if (softmax && top == -inf)
             continue;
           float sum = 0;
+          double deviation = 0;
           Row o(p.headDimVo, 0.0f);
           for (size_t j = 0; j != x.size(); ++j) {
             if (!visible[j])
               continue;
             float weight = softmax ? std::exp(x[j] - top) : x[j];
             sum += weight;
+            if (rounds && weight > 0)
+              deviation += weight * rounding[j];
             float operand = float(roundTo(typeQ, weight));
             for (int64_t d = 0; d != p.headDimVo; ++d)
               o[d] += operand * keys.v[j][d];
@@ -118,8 +141,10 @@ Result fp32Baseline(const Problem &p, const Hooks &hooks, Storage typeQ, Storage
           for (int64_t d = 0; d != p.headDimVo; ++d)
             out[d] = softmax ? o[d] / sum : o[d];
           if (softmax) {
-            double lse = double(top + std::log(sum));
-            result.lse[token * p.headsQo + here.qHead] = p.lseBase == LseBase::Base2 ? lse / std::log(2.0) : lse;
+            double lse = double(top + std::log(sum)), unit = p.lseBase == LseBase::Base2 ? std::log(2.0) : 1.0;
+            result.lse[token * p.headsQo + here.qHead] = lse / unit;
+            if (rounds)
+              result.lseRounding[token * p.headsQo + here.qHead] = deviation / sum / unit;
           }
         }
       }

@@ -23,7 +23,8 @@ namespace ref {
 /// - fp32 logits: what rounds at magnitude x is known to x * 2^-22 at best, which moves an output by as much times the
 ///   values' magnitude and the lse by as much. That matters for logits in the thousands only.
 /// - storage types: where the baseline of a row is off by more than half of the table, twice its error is allowed there
-///   (rotated bf16 keys of large magnitude, for example).
+///   (rotated bf16 keys of large magnitude, for example). An lse behind hooks on q or k may be off by four standard
+///   deviations of what their rounding does to the logits (Result::lseRounding), in proportion to |q| |k|.
 struct Tolerance {
   double abs = 0, rel = 0;
   /// Above zero: the largest error must also stay within this factor of the baseline's (one unit in the last place of

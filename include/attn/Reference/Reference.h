@@ -122,6 +122,10 @@ struct Result {
   std::vector<double> logitMagnitude;
   /// Largest |value| among a row's visible keys (after the value hook).
   std::vector<double> valueMagnitude;
+  /// Of fp32Baseline, per row: standard deviation of lse (in its base) by the rounding of hooked q and k to 16 bits.
+  /// Which way an element goes that lies near the middle of two numbers is up to the last bits of the hook, so the
+  /// baseline's own error is one draw only. Empty without hooks on q or k.
+  std::vector<double> lseRounding;
   double *row(int64_t token, int64_t head) { return o.data() + (token * heads + head) * dim; }
   const double *row(int64_t token, int64_t head) const { return o.data() + (token * heads + head) * dim; }
 };

@@ -233,27 +233,28 @@ FailureOr<Value> AttentionKernel::buildQuery() {
   auto type = tile::ViewType::get({ShapedType::kDynamic, spec.dqk}, spec.qType, 0, pack > 1 ? pack : 0);
   Value view = tile::ViewOp::create(b, loc, type, kb.arg("q"), ValueRange{kb.item.token0, kb.item.head}, kb.item.rows,
                                     Value(), Value());
-  // Few rows go to registers at once; many stay in shared memory, which a query hook rewrites. Consumers take theirs
-  // from there.
+  // Few rows go to registers, many stay in shared memory; consumers take theirs from there. On a GPU a query hook
+  // rewrites shared memory first, where the warps share the work.
   bool registers = spec.config.getConsumers() > 0 ? false
                    : spec.gpu                     ? keepsQInRegisters(spec.op, spec.config)
                                                   : m <= 16 || spec.config.getQInRegisters();
-  auto reg = KernelBuilder::reg({m, spec.dqkTile}, spec.qType);
-  Type loaded = registers ? Type(reg) : Type(tile::SmemType::get({m, spec.dqkTile}, spec.qType));
-  Value q = tile::LoadOp::create(b, loc, loaded, view, kb.index(0));
   HookOp hook = spec.getHook(HookKind::Query);
+  bool direct = registers && !(spec.gpu && hook);
+  auto reg = KernelBuilder::reg({m, spec.dqkTile}, spec.qType);
+  Type loaded = direct ? Type(reg) : Type(tile::SmemType::get({m, spec.dqkTile}, spec.qType));
+  Value q = tile::LoadOp::create(b, loc, loaded, view, kb.index(0));
   if (!hook)
     return q;
   rows.require(hook);
   CoordFrame frame;
   frame.rows = &rows;
   frame.rowDim = 0;
-  Value raw = registers ? q : Value(tile::LocalLoadOp::create(b, loc, reg, q));
+  Value raw = direct ? q : Value(tile::LocalLoadOp::create(b, loc, reg, q));
   FailureOr<Value> hooked = liftVectorHook(kb, hook, frame, raw, spec.qType);
-  if (failed(hooked) || registers)
+  if (failed(hooked) || direct)
     return hooked;
   tile::LocalStoreOp::create(b, loc, *hooked, q);
-  return q;
+  return registers ? Value(tile::LocalLoadOp::create(b, loc, reg, q)) : q;
 }
 
 //===----------------------------------------------------------------------===//

@@ -16,8 +16,7 @@
 using namespace mlir;
 using namespace mlir::tile;
 
-/// Branch back to a loop's header, never unrolled: ptxas would copy the body, and takes seconds over it.
-static void branchBack(Emitter &e, Block *header, ValueRange operands) {
+void tile::branchBack(Emitter &e, Block *header, ValueRange operands) {
   auto br = LLVM::BrOp::create(e.b, e.loc, operands, header);
   auto unroll = LLVM::LoopUnrollAttr::get(e.context, /*disable=*/e.b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
   br.setLoopAnnotationAttr(

@@ -151,9 +151,10 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
   auto skip = roundedByPacking(yield);
   Block &body = op.getBody().front();
   // Coordinates that the back end cannot see through: what a hook computes of them alone (rope's frequencies) would be
-  // kept in registers for the whole loop, one value or more for each column of the thread.
+  // kept in registers for the whole loop, one value or more for each column of the thread
   SmallVector<Value> lanes;
-  bool hide = op->getParentOfType<scf::ForOp>() &&
+  // (a transform has hidden them already, once for all of its steps).
+  bool hide = op->getParentOfType<scf::ForOp>() && !isa<TransformOp>(op->getParentOp()) &&
               llvm::any_of(body, [](Operation &inner) { return isa<math::MathDialect>(inner.getDialect()); });
   for (auto [d, arg] : llvm::enumerate(op.getIndexArgs())) {
     Value lane = arg.use_empty() ? Value() : e.lanePart(f.getLanePart(d));

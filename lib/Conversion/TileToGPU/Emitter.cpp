@@ -505,6 +505,16 @@ Value Emitter::lanePart(const LanePart &part) {
   return value;
 }
 
+void Emitter::hideLaneParts(ArrayRef<LanePart> parts) {
+  SmallVector<std::pair<LanePart, Value>> hidden;
+  for (const LanePart &part : parts)
+    if (Value value = lanePart(part))
+      hidden.push_back({part, ptx("mov.b32 $0, $1;", "=r,r", value, i32)[0]});
+  shownLaneParts = laneParts;
+  laneParts = hidden;
+}
+void Emitter::restoreLaneParts() { laneParts = shownLaneParts; }
+
 Index Emitter::coordinate(const Fragment &f, int64_t e, int64_t d) {
   return {lanePart(f.getLanePart(d)), f.getOffsets(e)[d]};
 }

@@ -178,6 +178,9 @@ public:
   Group group;
   Value tid, cta;                       // i32
   Value lanePart(const LanePart &part); // cached at the role's entry
+  /// Puts copies of these parts that the back end cannot see through in their place; `restoreLaneParts` undoes it.
+  void hideLaneParts(ArrayRef<LanePart> parts);
+  void restoreLaneParts();
   /// Coordinate of element e of a fragment in dimension d.
   Index coordinate(const Fragment &f, int64_t e, int64_t d);
   /// All threads of the group meet (a warp: bar.warp.sync).
@@ -238,7 +241,7 @@ private:
   llvm::MapVector<Attribute, Value> wordValues, mapValues;
   DenseMap<Type, Fragment> fragments;
   DenseMap<std::tuple<void *, void *, int64_t>, Value> local; // block-local reuse of plain arithmetic
-  SmallVector<std::pair<LanePart, Value>> laneParts;
+  SmallVector<std::pair<LanePart, Value>> laneParts, shownLaneParts;
   llvm::DenseSet<Value> wide;
   Value smemStartValue;
 
@@ -278,6 +281,12 @@ inline bool isEightBitFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2
 Value pack16(Emitter &e, Value low, Value high, Type element);
 std::pair<Value, Value> unpack16(Emitter &e, Value packed, Type element);
 
+/// Branch back to a loop's header, never unrolled: ptxas would copy the body, and takes seconds over it.
+void branchBack(Emitter &e, Block *header, ValueRange operands);
+
+/// Bytes 2 `half` and 2 `half` + 1 of `word`, 8-bit floats, as a pair of f16.
+Value widenPair(Emitter &e, Value word, int64_t half, bool e5m2);
+
 /// Full barrier of the stage that the role acquired last.
 Value fullBarrierOfAcquired(Emitter &e, Value pipeline);
 
@@ -288,6 +297,7 @@ void populateControlFlow(Emitter &e);
 void populateScalar(Emitter &e);
 void populateElementwise(Emitter &e);
 void populateMemory(Emitter &e);
+void populateTransform(Emitter &e);
 void populateSm80(Emitter &e);
 void populateSm90Pipeline(Emitter &e);
 void populateSm90Tma(Emitter &e);

@@ -32,12 +32,6 @@ LogicalResult copyRows(Emitter &e, Operation *op, const View &view, Value row, c
 /// The stage as ldmatrix sees it: `group` (i32, or null) chooses a part of the leading dimension.
 FailureOr<SharedTile> sharedTile(Emitter &e, Operation *op, const Smem &smem, Value group);
 
-/// The fragments of a 16-bit tile (of the load's type) from `smem` by ldmatrix.
-LogicalResult loadFragments(Emitter &e, LocalLoadOp load, const Smem &smem);
-
-/// A load of 8-bit floats: widened to f16 in shared memory, then as above (Sm80Widen.cpp).
-LogicalResult widenedLoad(Emitter &e, LocalLoadOp load);
-
 /// The lane, as a value that the back end cannot see through: addresses made of it are computed where they are used
 /// (a few integer instructions) instead of being kept in registers across the key loop.
 Value hiddenLane(Emitter &e);

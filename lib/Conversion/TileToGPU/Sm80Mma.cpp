@@ -195,11 +195,11 @@ static LogicalResult emitDot(Emitter &e, DotOp dot) {
 static bool isFragmentLoad(Emitter &e, LocalLoadOp load) {
   auto type = cast<RegType>(load.getResult().getType());
   const Smem &smem = e.smems[load.getSource()];
-  return e.fragment(type).getPack() == 2 && smem.whole.getLayout() &&
+  return e.fragment(type).getPack() == 2 && !isEightBitFloat(type.getElementType()) && smem.whole.getLayout() &&
          smem.type.getElementType() == type.getElementType();
 }
 
-LogicalResult sm80::loadFragments(Emitter &e, LocalLoadOp load, const Smem &smem) {
+static LogicalResult loadFragments(Emitter &e, LocalLoadOp load, const Smem &smem) {
   auto type = cast<RegType>(load.getResult().getType());
   auto operand = dyn_cast<OperandAttr>(type.getLayout());
   auto mma = cast<MmaAttr>(operand ? operand.getParent() : type.getLayout());
@@ -294,11 +294,11 @@ void tile::populateSm80Mma(Emitter &e) {
   e.on<DotOp>(emitDot);
   e.on<LocalStoreOp>(emitFragmentStore);
   e.on<LocalLoadOp>([](Emitter &e, LocalLoadOp load) -> LogicalResult {
-    if (isEightBitFloat(cast<RegType>(load.getResult().getType()).getElementType()))
-      return widenedLoad(e, load);
     if (!isFragmentLoad(e, load))
-      return load.emitOpError() << "reads " << load.getSource().getType() << " as " << load.getResult().getType()
-                                << ", expected a 16-bit tile with a layout, read as an accumulator or an operand";
+      return load.emitOpError()
+             << "reads " << load.getSource().getType() << " as " << load.getResult().getType()
+             << ", expected a 16-bit tile with a layout, read as an accumulator or an operand; 8-bit tiles "
+                "go through tile.transform";
     return loadFragments(e, load, e.smems[load.getSource()]);
   });
 }

@@ -23,6 +23,7 @@ FailureOr<LLVM::LLVMFuncOp> tile::convertKernel(KernelOp kernel, const ::attn::T
   populateScalar(emitter);
   populateElementwise(emitter);
   populateMemory(emitter);
+  populateTransform(emitter);
   if (kernel.getLevel() == Level::Specialized) {
     if (!target.tma || !target.wgmma)
       return kernel.emitOpError() << "is specialised for tensor copies and wgmma, which " << target.chip

@@ -54,29 +54,82 @@ tile.kernel @rows(%f: f32 {tile.arg = "scale"}) attributes {level = #tile.level<
 // 8-bit floats.
 #acc = #tile.mma<warps = [4, 1]>
 !s = !tile.smem<64x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
-!h = !tile.smem<32x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
 !v = !tile.view<?x64xf8E4M3FN>
-tile.kernel @scratch(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+tile.kernel @registers(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
   %c0 = arith.constant 0 : index
   %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf8E4M3FN> -> !v
   %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
-  // expected-error@+1 {{has no 'tile.shared_offset', run tile-allocate-shared first}}
+  // expected-error@+1 {{read as an accumulator or an operand; 8-bit tiles go through tile.transform}}
   %r = tile.local_load %s : !s -> !tile.reg<64x64xf8E4M3FN, #acc>
 }
 
 // -----
 
-#acc = #tile.mma<warps = [2, 1]>
+#b = #tile.blocked<warps = [4, 1], columns = 64, rows = 4>
 !s = !tile.smem<64x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
-!h = !tile.smem<32x64xf8E4M3FN, #tile.swizzle<64, panel = 64>>
+!t = !tile.smem<64x64xbf16, #tile.swizzle<128, panel = 64>>
 !v = !tile.view<?x64xf8E4M3FN>
-tile.kernel @part(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+tile.kernel @place(%k: memref<?x64xf8E4M3FN> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
   %c0 = arith.constant 0 : index
   %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xf8E4M3FN> -> !v
   %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
+  // expected-error@+1 {{has no 'tile.shared_offset', run tile-allocate-shared first}}
+  %h = tile.transform %s rows 16 : !s -> !t {
+  ^bb0(%x: !tile.reg<16x64xf8E4M3FN, #b>, %first: index):
+    %y = tile.map arith.extf(%x : !tile.reg<16x64xf8E4M3FN, #b>) -> !tile.reg<16x64xbf16, #b>
+    tile.yield %y : !tile.reg<16x64xbf16, #b>
+  }
+}
+
+// -----
+
+#b = #tile.blocked<warps = [4, 1], columns = 64, rows = 4>
+!s = !tile.smem<64x64xbf16, #tile.swizzle<128, panel = 64>>
+!h = !tile.smem<32x64xbf16, #tile.swizzle<128, panel = 64>>
+!v = !tile.view<?x64xbf16>
+tile.kernel @part(%k: memref<?x64xbf16> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xbf16> -> !v
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
   %h = tile.subview %s[32, 0] : !s -> !h
-  // expected-error@+1 {{expected a whole stage with a layout and rows of a multiple of 32 bytes}}
-  %r = tile.local_load %h {tile.shared_offset = 4096 : i64} : !h -> !tile.reg<32x64xf8E4M3FN, #acc>
+  // expected-error@+1 {{expected a whole stage with a layout and rows with #tile.blocked}}
+  %r = tile.transform %h rows 16 : !h -> !h {
+  ^bb0(%x: !tile.reg<16x64xbf16, #b>, %first: index):
+    tile.yield %x : !tile.reg<16x64xbf16, #b>
+  }
+}
+
+// -----
+
+#b = #tile.blocked<warps = [4, 1], columns = 32, rows = 8>
+!s = !tile.smem<64x32xf32, #tile.swizzle<128, panel = 32>>
+!v = !tile.view<?x32xf32>
+tile.kernel @wide(%k: memref<?x32xf32> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x32xf32> -> !v
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
+  // expected-error@+1 {{makes 'f32' of 'f32', expected bf16 or f16 of 16-bit or 8-bit floats}}
+  %r = tile.transform %s rows 32 : !s -> !s {
+  ^bb0(%x: !tile.reg<32x32xf32, #b>, %first: index):
+    tile.yield %x : !tile.reg<32x32xf32, #b>
+  }
+}
+
+// -----
+
+// A layout of more lanes than a warp has.
+!s = !tile.smem<64x64xbf16, #tile.swizzle<128, panel = 64>>
+!r = !tile.reg<16x64xbf16, #tile.blocked<warps = [4, 1], columns = 64, rows = 8>>
+!v = !tile.view<?x64xbf16>
+tile.kernel @lanes(%k: memref<?x64xbf16> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 16384 : i64} {
+  %c0 = arith.constant 0 : index
+  %kv = tile.view %k[%c0] rows(%c0) : memref<?x64xbf16> -> !v
+  %s = tile.load %kv[%c0] {tile.shared_offset = 0 : i64} : !v -> !s
+  %h = tile.transform %s rows 16 : !s -> !s {
+  ^bb0(%x: !r, %first: index):
+    // expected-error@+1 {{has runs of 8 x 64 elements in a warp, expected columns in 8s and at most 32 runs of 8}}
+    tile.yield %x : !r
+  }
 }
 
 // -----

@@ -259,3 +259,97 @@ func.func @f(%v: !tile.view<?x8xf32>, %i: index, %s: !tile.smem<16x8xf16>) {
   tile.store_async %s, %v[%i] : !tile.smem<16x8xf16>, !tile.view<?x8xf32>
   return
 }
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t) {
+  // expected-error @+1 {{transform_c1: has a result of type '!tile.smem<16x8xf16>' for a source of type '!tile.smem<16x16xf16>', expected the same shape of rank 2 or 3}}
+  %h = tile.transform %s rows 8 : !t -> !tile.smem<16x8xf16> {
+  ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
+    tile.yield %x : !tile.reg<8x16xf16>
+  }
+  return
+}
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t) {
+  // expected-error @+1 {{transform_c2: takes 12 rows at a time, expected a number that divides 16}}
+  %h = tile.transform %s rows 12 : !t -> !t {
+  ^bb0(%x: !tile.reg<12x16xf16>, %first: index):
+    tile.yield %x : !tile.reg<12x16xf16>
+  }
+  return
+}
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t) {
+  // expected-note @+1 {{it is rewritten here}}
+  %h = tile.transform %s rows 8 : !t -> !t {
+  ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
+    tile.yield %x : !tile.reg<8x16xf16>
+  }
+  // expected-error @+1 {{transform_c3: uses a stage that has been rewritten, expected the result}}
+  %r = tile.local_load %s : !t -> !tile.reg<16x16xf16>
+  return
+}
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t) {
+  // expected-error @+1 {{transform_c4: has other body arguments than the 8 rows and the number of the first one}}
+  %h = tile.transform %s rows 8 : !t -> !t {
+  ^bb0(%x: !tile.reg<16x16xf16>, %first: index):
+    tile.yield %x : !tile.reg<16x16xf16>
+  }
+  return
+}
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t) {
+  // expected-error @+1 {{transform_c5: has a body that does not end by yielding the 8 rows of the result}}
+  %h = tile.transform %s rows 8 : !t -> !tile.smem<16x16xbf16> {
+  ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
+    tile.yield %x : !tile.reg<8x16xf16>
+  }
+  return
+}
+
+// -----
+#b = #tile.blocked<warps = [1, 1], columns = 16, rows = 8>
+#c = #tile.blocked<warps = [1, 1], columns = 8, rows = 8>
+!t = !tile.smem<16x16xf16, #tile.swizzle<32, panel = 16>>
+func.func @f(%s: !t) {
+  // expected-error @+1 {{transform_c5: yields rows of another layout than that of those it gets}}
+  %h = tile.transform %s rows 8 : !t -> !t {
+  ^bb0(%x: !tile.reg<8x16xf16, #b>, %first: index):
+    %y = tile.convert_layout %x : <8x16xf16, #b> -> <8x16xf16, #c>
+    tile.yield %y : !tile.reg<8x16xf16, #c>
+  }
+  return
+}
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t, %other: !tile.smem<8x16xf16>) {
+  %h = tile.transform %s rows 8 : !t -> !t {
+  ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
+    // expected-error @+1 {{transform_c6: may not stand in the body of a transform, expected ops on registers that keep rows apart}}
+    %y = tile.local_load %other : !tile.smem<8x16xf16> -> !tile.reg<8x16xf16>
+    tile.yield %y : !tile.reg<8x16xf16>
+  }
+  return
+}
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t, %y: !tile.reg<8x16xf16>) {
+  %h = tile.transform %s rows 8 : !t -> !t {
+  ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
+    // expected-error @+1 {{transform_c7: uses a tile from outside of the body, expected scalars and memrefs only}}
+    tile.yield %y : !tile.reg<8x16xf16>
+  }
+  return
+}

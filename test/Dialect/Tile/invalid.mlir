@@ -14,7 +14,7 @@ func.func private @f(!tile.reg<0xf32>)
 func.func private @f(!tile.reg<8xf64>)
 
 // -----
-// expected-error @+1 {{reg has layout 3 : i64, expected #tile.mma, #tile.operand or #tile.slice}}
+// expected-error @+1 {{reg has layout 3 : i64, expected #tile.mma, #tile.operand, #tile.blocked or #tile.slice}}
 func.func private @f(!tile.reg<8xf32, 3 : i64>)
 
 // -----

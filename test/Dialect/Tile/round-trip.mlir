@@ -112,3 +112,15 @@ tile.kernel @specialized(%q: !mq {tile.arg = "q"}, %items: !tile.items {tile.arg
     }
   }
 }
+
+// CHECK-LABEL: func.func @transform
+func.func @transform(%s: !tile.smem<16x16xf16, #tile.swizzle<32, panel = 16>>) {
+  // CHECK: tile.transform %{{.*}} rows 8 : <16x16xf16, #tile.swizzle<32, panel = 16>> -> <16x16xf16, #tile.swizzle<32, panel = 16>> {
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: !tile.reg<8x16xf16, #tile.blocked<warps = [1, 1], columns = 16, rows = 8>>, %{{.*}}: index):
+  // CHECK-NEXT: tile.yield %[[X]]
+  %h = tile.transform %s rows 8 : !tile.smem<16x16xf16, #tile.swizzle<32, panel = 16>> -> !tile.smem<16x16xf16, #tile.swizzle<32, panel = 16>> {
+  ^bb0(%x: !tile.reg<8x16xf16, #tile.blocked<warps = [1, 1], columns = 16, rows = 8>>, %first: index):
+    tile.yield %x : !tile.reg<8x16xf16, #tile.blocked<warps = [1, 1], columns = 16, rows = 8>>
+  }
+  return
+}

@@ -42,7 +42,7 @@ def build(path, name, folder):
     ll = re.sub(r" ?addrspace\([13]\)", "", ll).replace("ptx_kernel ", "")
     ll = re.sub(r"fptrunc float (%\w+) to bfloat", r"call bfloat @round_bf16(float \1)", ll)  # the host has no such instruction
     ll = re.sub(r'asm (?:sideeffect )?"mov.b32 \$0, \$1;", "=r,r"', "@asm_mov", ll)
-    ll = re.sub(r'asm (?:sideeffect )?"lg2.approx.ftz.f32 \$0, \$1;", "=f,f"', "@asm_lg2", ll)
+    ll = re.sub(r'asm (?:sideeffect )?"(lg2|sin|cos).approx.ftz.f32 \$0, \$1;", "=f,f"', r"@asm_\1", ll)
     if " asm " in ll:
         sys.exit("unknown inline assembly: " + re.search(r'asm .*', ll).group(0))
     for intrinsic in sorted(set(re.findall(r"@llvm\.(nvvm\.[\w.]+)", ll)), key=len, reverse=True):
@@ -95,6 +95,13 @@ def from_storage(x, kind):
     return (x.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
+def rotated(x, positions, theta):
+    half = x.shape[-1] // 2
+    angle = np.outer(positions, theta ** (-np.arange(half) / half))
+    lower, upper = x[..., :half], x[..., half:]
+    return np.concatenate([lower * np.cos(angle) - upper * np.sin(angle), upper * np.cos(angle) + lower * np.sin(angle)], -1)
+
+
 ITEM = np.dtype([("token0", "i4"), ("rows", "i4"), ("head", "i4"), ("request", "i4"), ("table", "i8"), ("kv_len", "i4"),
                  ("kpos0", "i4"), ("qpos0", "i4"), ("klo", "i4"), ("khi", "i4"), ("slot", "i4"), ("qo_len", "i4"),
                  ("row0", "i4"), ("kv_total", "i4"), ("reserved", "i4")])
@@ -119,6 +126,7 @@ def main():
     p.add_argument("--base2", action="store_true", help="partial lse in base 2")
     p.add_argument("--requests", default="1x1", help="qo_len x kv_len, comma separated")
     p.add_argument("--one-head", action="store_true", help="only the first (KV) head")
+    p.add_argument("--rope", type=float, default=0, help="q and k rotate, first half of the head against the second; values at odd positions are halved")
     p.add_argument("--seed", type=int, default=0)
     a = p.parse_args()
     kv_type = a.kv_type or a.type
@@ -234,8 +242,13 @@ def main():
     for slot, token0, n, head, r, lo, hi, qpos0 in where:
         for h in range(head, head + a.pack):
             kk, vv = from_storage(ks[r][lo:hi, h // group], kv_type), from_storage(vs[r][lo:hi, h // group], kv_type)
+            if a.rope:
+                kk = from_storage(to_storage(rotated(kk, np.arange(lo, hi), a.rope), a.type), a.type)
+                vv = vv * np.where(np.arange(lo, hi) % 2, 0.5, 1.0)[:, None]
             for t in range(n):
                 qq = from_storage(q[token0 + t, h], a.type)
+                if a.rope:
+                    qq = from_storage(to_storage(rotated(qq[None], [qpos0 + t], a.rope), a.type), a.type)[0]
                 logits = kk @ qq * scale
                 seen = lo + np.arange(hi - lo) <= qpos0 + t
                 if seen.any():

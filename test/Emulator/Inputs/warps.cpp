@@ -233,6 +233,8 @@ uint32_t rt_e4m3(uint32_t pair) {
 }
 float rt_ex2(float x) { return exp2f(x); }
 float rt_lg2(float x) { return log2f(x); }
+float rt_sin(float x) { return sinf(x); }
+float rt_cos(float x) { return cosf(x); }
 uint32_t rt_pack(float high, float low, uint32_t bf16) {
   auto bits = [&](float f) -> uint32_t {
     if (!bf16) {

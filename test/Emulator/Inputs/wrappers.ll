@@ -10,6 +10,8 @@ declare void @rt_commit()
 declare void @rt_wait_group(i32)
 declare float @rt_ex2(float)
 declare float @rt_lg2(float)
+declare float @rt_sin(float)
+declare float @rt_cos(float)
 declare i32 @rt_pack(float, float, i32)
 declare i32 @rt_e4m3(i32)
 declare void @rt_cp_async8(ptr, ptr, i32)
@@ -72,6 +74,14 @@ define float @nvvm_ex2_approx_ftz_f32(float %x) {
 }
 define float @asm_lg2(float %x) {
   %r = call float @rt_lg2(float %x)
+  ret float %r
+}
+define float @asm_sin(float %x) {
+  %r = call float @rt_sin(float %x)
+  ret float %r
+}
+define float @asm_cos(float %x) {
+  %r = call float @rt_cos(float %x)
   ret float %r
 }
 define i32 @asm_mov(i32 %x) {

@@ -163,6 +163,35 @@ TEST(Compare, WhatTheBaselineCannotReachIsAllowedInItsRow) {
   EXPECT_FALSE(compareOutput(r.p, r.truth, r.view(), tol, &base).ok);
 }
 
+TEST(Compare, RoundingOfHookedKeysIsAllowedByItsSpread) {
+  Output r(Storage::F16);
+  Hooks far;
+  far.key = [](Vec x, const Coord &) {
+    for (double &e : x)
+      e *= 300;
+    return x;
+  };
+  Result truth = run(r.p, far), base = fp32Baseline(r.p, far, Storage::F16, Storage::F16);
+  ASSERT_EQ(truth.lse.size(), base.lseRounding.size());
+  // The logits are in the hundreds, one key has nearly all of the weight: f16 knows its logit to 2^-11 / sqrt(3) of each
+  // product's size at best.
+  for (size_t i = 0; i != truth.lse.size(); ++i) {
+    if (std::isinf(truth.lse[i]))
+      continue;
+    EXPECT_LT(base.lseRounding[i], truth.logitMagnitude[i] * std::ldexp(1.0, -11) / std::sqrt(3.0));
+    EXPECT_GT(base.lseRounding[i], truth.logitMagnitude[i] * std::ldexp(1.0, -11) / 100);
+    EXPECT_LT(std::fabs(base.lse[i] - truth.lse[i]), 4 * base.lseRounding[i] + 1e-3);
+  }
+  base.lse = truth.lse; // a lucky draw
+  for (size_t i = 0; i != r.lse.size(); ++i)
+    r.lse[i] = float(truth.lse[i]);
+  r.lse[1] += float(3.9 * base.lseRounding[1]);
+  EXPECT_TRUE(compareLse(r.p, truth, r.lseView(), Tolerance::lse(), &base).ok);
+  r.lse[1] += float(0.3 * base.lseRounding[1] + 2e-4);
+  EXPECT_FALSE(compareLse(r.p, truth, r.lseView(), Tolerance::lse(), &base).ok);
+  EXPECT_TRUE(fp32Baseline(r.p, {}, Storage::F16, Storage::F16).lseRounding.empty());
+}
+
 TEST(Compare, NothingToCompare) {
   Case c({}, 1, 1, 4, 4);
   Comparison r = compareOutput(c.problem(), run(c.problem()), {}, Tolerance::output(Storage::F32));

@@ -56,10 +56,11 @@ static bool hasHook(AttentionOp op, HookKind kind) {
   return variant && variant.getHook(kind);
 }
 
-static bool isHooked(AttentionOp op) { return hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value); }
-
-/// Whether K or V pass through registers on their way to the products: then there is no room for 32 rows a warp.
-static bool transformsHeads(AttentionOp op) { return isEightBit(op) || isHooked(op); }
+/// Whether Q, K or V is computed anew in shared memory before the products read it.
+static bool transformsHeads(AttentionOp op) {
+  return isEightBit(op) || llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
+                                        [&](HookKind kind) { return hasHook(op, kind); });
+}
 
 std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
                                        const TargetInfo &target) {
@@ -136,7 +137,7 @@ static bool readsMemory(HookOp hook) {
 bool mlir::attn::keepsQInRegisters(AttentionOp op, ConfigAttr config) {
   if (config.getRows() > 16)
     return config.getQInRegisters();
-  return op.getHeadDimQk() <= 128 || !transformsHeads(op) || hasHook(op, HookKind::Query);
+  return op.getHeadDimQk() <= 128 || !transformsHeads(op);
 }
 
 /// Whether few registers go to addresses and positions: rows a stride apart or whole pages, keys in order.
@@ -152,14 +153,12 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   ConfigNeeds needs;
   bool roles = config.getConsumers() > 0;
   bool qInRegisters = roles ? config.getQInRegisters() : keepsQInRegisters(op, config);
-  if (!qInRegisters || roles)
+  if (!qInRegisters || roles || hasHook(op, HookKind::Query))
     needs.sharedMemory += rows * dqk * q;
   needs.sharedMemory += config.getStages() * keys * (dqk + dvo) * kv;
-  // Without warpgroups what is computed from K and V stays in the registers of each warp; 8-bit floats are widened in
-  // shared memory on the way.
-  bool inRegisters = !roles && transformsHeads(op);
-  if (inRegisters && isEightBit(op))
-    needs.sharedMemory += 2 * keys * (dqk + dvo);
+  // 8-bit K and V are widened in shared memory, one after the other.
+  if (isEightBit(op))
+    needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
@@ -176,12 +175,6 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   if (roles) {
     needs.registers += hookRegisters(op);
     return needs;
-  }
-  if (inRegisters) {
-    int64_t fragments = keys / groups * std::max(dqk, dvo) / 64;
-    needs.registers += fragments;
-    if (isHooked(op))
-      needs.margin += fragments + 48 + dqk / 2; // of rope's frequencies a thread has dqk / 8
   }
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
@@ -298,7 +291,7 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
           for (bool qInRegisters : {true, false})
             if (ConfigAttr config = makeConsumers(keys, qInRegisters); fits(config, true))
               return config;
-      if (rows >= 64 && !transformsHeads(op) && hasPlainRows(op)) {
+      if (rows >= 64 && hasPlainRows(op)) {
         ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
         // Addresses and masks differ between formats and machines by about 20 registers.
         auto roomy = [&](ConfigAttr config) {

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/Layout.h"
+#include "llvm/ADT/bit.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -22,6 +24,8 @@ Attribute tile::getRootLayout(Attribute layout, SmallVectorImpl<int64_t> &kept) 
   int64_t rank = 2;
   if (auto mma = dyn_cast_or_null<MmaAttr>(root))
     rank = mma.getWarps().size();
+  if (auto blocked = dyn_cast_or_null<BlockedAttr>(root))
+    rank = blocked.getWarps().size();
   kept.clear();
   for (int64_t d = 0; d < rank; ++d)
     kept.push_back(d);
@@ -29,6 +33,35 @@ Attribute tile::getRootLayout(Attribute layout, SmallVectorImpl<int64_t> &kept) 
     if (dim >= 0 && dim < static_cast<int64_t>(kept.size()))
       kept.erase(kept.begin() + dim);
   return layout;
+}
+
+int64_t tile::getColumnsOfCut(Operation *op, int64_t columns) {
+  if (auto slice = dyn_cast<SliceOp>(op)) {
+    columns = std::gcd(columns, cast<RegType>(slice.getResult().getType()).getShape().back());
+    return std::gcd(columns, slice.getOffsets().back());
+  }
+  if (auto concat = dyn_cast<ConcatOp>(op))
+    for (Value input : concat.getInputs())
+      columns = std::gcd(columns, cast<RegType>(input.getType()).getShape().back());
+  return columns;
+}
+
+BlockedAttr tile::getBlockedLayout(MLIRContext *context, ArrayRef<int64_t> shape, int64_t columns, int64_t warps) {
+  // A warp reads at most one row at once.
+  int64_t lanes = std::max<int64_t>(1, columns / 8), most = lanes;
+  for (int64_t parts = 2; most > 32; ++parts)
+    if (lanes % parts == 0)
+      most = lanes / parts;
+  lanes = most;
+  int64_t extent = shape[shape.size() - 2];
+  int64_t rows = std::min<int64_t>(llvm::bit_floor(static_cast<uint64_t>(32 / lanes)), extent & -extent);
+  while (warps > 1 && extent % (rows * warps))
+    --warps;
+  SmallVector<int64_t, 3> grid;
+  if (shape.size() == 3)
+    grid.push_back(shape[0]);
+  grid.append({warps, 1});
+  return BlockedAttr::get(context, grid, 8 * lanes, rows);
 }
 
 FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic()> emitError) {
@@ -43,9 +76,14 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
   Attribute layout = getRootLayout(type.getLayout(), kept);
   auto operand = dyn_cast<OperandAttr>(layout);
   auto mma = dyn_cast<MmaAttr>(operand ? operand.getParent() : layout);
-  if (!mma || mma.getWarps().size() < 2 || mma.getWarps().size() > 3)
-    return fail("has a layout that is not built from #tile.mma of two or three dimensions");
-  ArrayRef<int64_t> grid = mma.getWarps();
+  auto blocked = dyn_cast<BlockedAttr>(layout);
+  ArrayRef<int64_t> grid = mma ? mma.getWarps() : blocked ? blocked.getWarps() : ArrayRef<int64_t>();
+  if (grid.size() < 2 || grid.size() > 3)
+    return fail("has a layout that is not built from #tile.mma or #tile.blocked of two or three dimensions");
+  int64_t runs = blocked ? blocked.getColumns() / 8 : 0, runRows = blocked ? blocked.getRows() : 0;
+  if (blocked && (blocked.getColumns() % 8 || runs < 1 || runs > 32 || runRows < 1 || runRows > 32 / runs))
+    return fail("has runs of " + Twine(runRows) + " x " + Twine(blocked.getColumns()) +
+                " elements in a warp, expected columns in 8s and at most 32 runs of 8");
   int64_t full = grid.size(), rowWarps = grid[full - 2], groupWarps = full == 3 ? grid[0] : 1;
   if (rowWarps < 1 || groupWarps < 1 || grid[full - 1] != 1)
     return fail("has a layout whose last number of warps is not 1");
@@ -59,9 +97,9 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
   bool isB = operand && operand.getKind() != OperandKind::A,
        transposed = operand && operand.getKind() == OperandKind::BT;
   SmallVector<int64_t> unit(full, groupWarps), extent(full);
-  int64_t rowUnit = 16 * rowWarps;
+  int64_t rowUnit = (blocked ? runRows : 16) * rowWarps, columnUnit = blocked ? blocked.getColumns() : 8;
   unit[full - 2] = isB ? 8 : rowUnit;
-  unit[full - 1] = 8; // parts of operands may end within a step of 16 of the contraction; products may not
+  unit[full - 1] = columnUnit; // parts of operands may end within a step of 16 of the contraction; products may not
   for (int64_t d = 0; d < full; ++d)
     extent[d] = unit[d];
   for (auto [i, d] : llvm::enumerate(kept)) {
@@ -77,7 +115,11 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
   LanePart quad{4, 8, 1, 1, 1, 0}, pair{1, 4, 2, 1, 1, 0};
   if (full == 3)
     lanes[0] = {1, 1, 0, rowWarps, groupWarps, groupWarps > 1 ? 1 : 0};
-  if (isB) {
+  if (blocked) {
+    lanes[full - 2] = {runs, runRows, runRows > 1 ? 1 : 0, 1, rowWarps, rowWarps > 1 ? runRows : 0};
+    lanes[full - 1] = {1, runs, runs > 1 ? 8 : 0, 1, 1, 0};
+    result.lanesUsed = runs * runRows;
+  } else if (isB) {
     lanes[full - 2] = transposed ? quad : pair;
     lanes[full - 1] = transposed ? pair : quad;
   } else {
@@ -118,9 +160,9 @@ FailureOr<Fragment> Fragment::get(RegType type, function_ref<InFlightDiagnostic(
       continue;
     }
     for (int64_t row = 0; row < extent[full - 2]; row += rowUnit)
-      for (int64_t column = 0; column < extent[full - 1]; column += 8)
-        for (int64_t i = 0; i < 4; ++i)
-          add(g, row + 8 * (i / 2), column + i % 2);
+      for (int64_t column = 0; column < extent[full - 1]; column += columnUnit)
+        for (int64_t i = 0, n = blocked ? 8 : 4; i < n; ++i)
+          blocked ? add(g, row, column + i) : add(g, row + 8 * (i / 2), column + i % 2);
   }
 
   // Neighbours along the contraction (or column) pair up in a register.

@@ -112,8 +112,9 @@ LogicalResult RegType::verify(function_ref<InFlightDiagnostic()> emitError, Arra
   if (!isTileElement(type))
     return emitError() << "reg has element type " << type
                        << ", expected a float of at most 32 bits, an integer or index";
-  if (layout && !isa<MmaAttr, OperandAttr, SliceAttr>(layout))
-    return emitError() << "reg has layout " << layout << ", expected #tile.mma, #tile.operand or #tile.slice";
+  if (layout && !isa<MmaAttr, OperandAttr, BlockedAttr, SliceAttr>(layout))
+    return emitError() << "reg has layout " << layout
+                       << ", expected #tile.mma, #tile.operand, #tile.blocked or #tile.slice";
   return verifyShape(emitError, shape, "reg");
 }
 int64_t RegType::getNumElements() const {

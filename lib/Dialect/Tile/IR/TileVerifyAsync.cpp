@@ -71,13 +71,16 @@ LogicalResult rules::verifyPending(KernelOp kernel) { return verifyPendingIn(ker
 // R2: no use of a slot after its release, no dot on it in flight at its release
 //===----------------------------------------------------------------------===//
 
-/// The slot and the parts of it.
+/// The slot, the parts of it, and what it is rewritten to.
 static SmallVector<Value> getParts(Value slot) {
   SmallVector<Value> parts = {slot};
   for (size_t i = 0; i < parts.size(); ++i)
-    for (Operation *user : parts[i].getUsers())
+    for (Operation *user : parts[i].getUsers()) {
       if (auto part = dyn_cast<SubviewOp>(user))
         parts.push_back(part.getResult());
+      else if (auto transform = dyn_cast<TransformOp>(user); transform && transform.isInPlace())
+        parts.push_back(transform.getResult());
+    }
   return parts;
 }
 
@@ -195,7 +198,7 @@ static LogicalResult countOp(Operation &op, Balance &balance) {
     --balance[pipeline].second;
   else if (auto commit = dyn_cast<CommitOp>(op))
     --balance[commit.getPipeline()].first;
-  if (isa<RolesOp, MapOp, MaskOp>(op) || op.getNumRegions() == 0)
+  if (isa<RolesOp, MapOp, MaskOp, TransformOp>(op) || op.getNumRegions() == 0)
     return success(); // roles are counted one by one
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
     Balance then, other;

@@ -97,6 +97,58 @@ static LogicalResult verifyLocal(Operation *op, StringRef name, Value reg, Value
 LogicalResult LocalLoadOp::verify() { return verifyLocal(*this, "local_load", getResult(), getSource()); }
 LogicalResult LocalStoreOp::verify() { return verifyLocal(*this, "local_store", getValue(), getDest()); }
 
+LogicalResult TransformOp::verify() {
+  SmemType source = getSource().getType(), result = getResult().getType();
+  if (source.getShape() != result.getShape() || source.getRank() < 2)
+    return fail(*this, "transform_c1") << "has a result of type " << result << " for a source of type " << source
+                                       << ", expected the same shape of rank 2 or 3";
+  int64_t extent = source.getShape()[source.getRank() - 2], rows = getRows();
+  if (rows < 1 || extent % rows)
+    return fail(*this, "transform_c2") << "takes " << rows << " rows at a time, expected a number that divides "
+                                       << extent;
+  if (!isInPlace())
+    return success();
+  for (Operation *user : getSource().getUsers()) {
+    Operation *at = user == *this ? nullptr : (*this)->getBlock()->findAncestorOpInBlock(*user);
+    if (at && (*this)->isBeforeInBlock(at)) {
+      auto diag = fail(user, "transform_c3") << "uses a stage that has been rewritten, expected the result";
+      diag.attachNote(getLoc()) << "it is rewritten here";
+      return diag;
+    }
+  }
+  return success();
+}
+
+LogicalResult TransformOp::verifyRegions() {
+  auto part = [&](SmemType stage, Type type) {
+    SmallVector<int64_t> shape(stage.getShape());
+    shape[shape.size() - 2] = getRows();
+    auto reg = dyn_cast<RegType>(type);
+    return reg && reg.getShape() == ArrayRef(shape) && reg.getElementType() == stage.getElementType();
+  };
+  Block &body = getBody().front();
+  if (body.getNumArguments() != 2 || !part(getSource().getType(), body.getArgument(0).getType()) ||
+      !body.getArgument(1).getType().isIndex())
+    return fail(*this, "transform_c4") << "has other body arguments than the " << getRows()
+                                       << " rows and the number of the first one";
+  auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
+  if (!yield || yield.getNumOperands() != 1 || !part(getResult().getType(), yield.getOperand(0).getType()))
+    return fail(*this, "transform_c5") << "has a body that does not end by yielding the " << getRows()
+                                       << " rows of the result";
+  if (cast<RegType>(yield.getOperand(0).getType()).getLayout() !=
+      cast<RegType>(body.getArgument(0).getType()).getLayout())
+    return fail(*this, "transform_c5") << "yields rows of another layout than that of those it gets";
+  for (Operation &op : body) {
+    if (!isa<MapOp, SliceOp, ConcatOp, SwapPairsOp, SplatOp, ConvertLayoutOp, YieldOp>(op))
+      return fail(&op, "transform_c6") << "may not stand in the body of a transform, expected ops on registers that "
+                                          "keep rows apart";
+    for (Value operand : op.getOperands())
+      if (isa<RegType>(operand.getType()) && operand.getParentBlock() != &body)
+        return fail(&op, "transform_c7") << "uses a tile from outside of the body, expected scalars and memrefs only";
+  }
+  return success();
+}
+
 LogicalResult SubviewOp::verify() {
   SmemType source = getSource().getType(), result = getResult().getType();
   ArrayRef<int64_t> offsets = getStaticOffsets();

@@ -39,12 +39,37 @@ int64_t tile::getScratchBytes(Operation *op) {
   }
   if (auto convert = dyn_cast<ConvertLayoutOp>(op))
     return bytesOf(cast<RegType>(convert.getSource().getType()));
-  // 8-bit floats are widened to f16 in shared memory, where products find their operands.
-  if (auto load = dyn_cast<LocalLoadOp>(op)) {
-    auto type = cast<RegType>(load.getResult().getType());
-    return isa<Float8E4M3FNType, Float8E5M2Type>(type.getElementType()) ? 2 * type.getNumElements() : 0;
-  }
   return 0;
+}
+
+/// Whether the results of both may be wanted at once. They do not leave their blocks.
+static bool areLiveTogether(TransformOp a, TransformOp b) {
+  Block *block = a->getBlock(), *other = b->getBlock();
+  if (block != other)
+    return block->findAncestorOpInBlock(*b) || other->findAncestorOpInBlock(*a);
+  if (b->isBeforeInBlock(a))
+    std::swap(a, b);
+  return llvm::any_of(a->getUsers(), [&](Operation *user) {
+    Operation *at = block->findAncestorOpInBlock(*user);
+    return !at || b->isBeforeInBlock(at) || at == b;
+  });
+}
+
+/// Transforms whose results can stand in one place, in program order.
+static SmallVector<SmallVector<TransformOp>> shareResults(KernelOp kernel) {
+  SmallVector<SmallVector<TransformOp>> places;
+  kernel.walk<WalkOrder::PreOrder>([&](TransformOp transform) {
+    if (transform.isInPlace())
+      return;
+    auto free = llvm::find_if(places, [&](ArrayRef<TransformOp> place) {
+      return llvm::none_of(place, [&](TransformOp other) { return areLiveTogether(other, transform); });
+    });
+    if (free == places.end())
+      places.push_back({transform});
+    else
+      free->push_back(transform);
+  });
+  return places;
 }
 
 namespace {
@@ -98,6 +123,17 @@ struct TileAllocateSharedPass : public tile::impl::TileAllocateSharedPassBase<Ti
         idle &= bytes == 0 || outsideLoops(op);
       }
     });
+    for (ArrayRef<TransformOp> results : shareResults(kernel)) {
+      int64_t bytes = 0, alignment = 1;
+      for (TransformOp transform : results) {
+        SmemType type = TransformOp(transform).getResult().getType();
+        bytes = std::max(bytes, type.getBytes());
+        alignment = std::max<int64_t>(alignment, alignmentOf(type));
+      }
+      Attribute offset = place(bytes, alignment);
+      for (TransformOp transform : results)
+        transform->setAttr(kSharedOffset, offset);
+    }
     kernel.walk([&](PipelineOp pipeline) {
       PipelineType type = pipeline.getType();
       if (barriers)

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
+#include "attn/Dialect/Tile/IR/Layout.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
@@ -47,6 +48,7 @@ private:
   LogicalResult checkInput();
   LogicalResult chooseRoot();
   LogicalResult anchorDot(DotOp dot);
+  void anchorTransform(TransformOp transform);
   void assign(Value value, const Place &place);
   void assignTied(Value value, const Place &place);
   void propagate(Operation *op);
@@ -240,6 +242,17 @@ LogicalResult Assigner::anchorDot(DotOp dot) {
   return success();
 }
 
+/// All that a transform computes has the layout of the rows that it gets.
+void Assigner::anchorTransform(TransformOp transform) {
+  Value rows = transform.getBody().getArgument(0);
+  ArrayRef<int64_t> shape = cast<RegType>(rows.getType()).getShape();
+  int64_t columns = shape.back(), groups = shape.size() == 3 ? shape[0] : 1;
+  transform.getBody().walk([&](Operation *op) { columns = getColumnsOfCut(op, columns); });
+  int64_t warps = std::max<int64_t>(1, config.getWarps() / groups);
+  assign(rows, {getBlockedLayout(kernel.getContext(), shape, columns, warps),
+                llvm::to_vector_of<int64_t, 3>(llvm::seq<int64_t>(0, shape.size()))});
+}
+
 //===----------------------------------------------------------------------===//
 // Data flow
 //===----------------------------------------------------------------------===//
@@ -418,6 +431,8 @@ std::optional<Place> Assigner::demand(OpOperand &operand) {
     return placeOf(loop.getBeforeArguments()[i]);
   if (isa<scf::ConditionOp>(op))
     return placeOf(cast<scf::WhileOp>(op->getParentOp()).getResult(i - 1));
+  if (isa<YieldOp>(op) && isa<TransformOp>(op->getParentOp()))
+    return placeOf(op->getBlock()->getArgument(0));
   if (isa<scf::YieldOp>(op)) {
     Operation *parent = op->getParentOp();
     if (auto loop = dyn_cast<scf::WhileOp>(parent))
@@ -490,6 +505,8 @@ Attribute Assigner::layoutOf(const Place &place, bool isA) {
   if (isA && place.root == mma && rank >= 2 && place.dims.front() == full - rank && place.dims.back() == full - 1)
     return OperandAttr::get(context, OperandKind::A, mma);
   Attribute layout = place.root;
+  if (auto blocked = dyn_cast<BlockedAttr>(place.root))
+    full = blocked.getWarps().size();
   for (int64_t d = full - 1; d >= 0; --d)
     if (!llvm::is_contained(place.dims, d))
       layout = SliceAttr::get(context, d, layout, /*partial=*/false);
@@ -548,6 +565,7 @@ LogicalResult Assigner::run() {
   for (DotOp dot : dots)
     if (failed(anchorDot(dot)))
       return failure();
+  kernel.walk([&](TransformOp transform) { anchorTransform(transform); });
   drain();
   defaults();
   SmallVector<Operation *> ops;

@@ -43,7 +43,7 @@ struct Site {
 /// Ancestor of `op` in `block`.
 static Operation *ancestorIn(Block *block, Operation *op) { return block->findAncestorOpInBlock(*op); }
 
-/// First and last op of the load's block that uses the stage, parts of it included.
+/// First and last op of the load's block that uses the stage, parts of it and what it is rewritten to included.
 static void findUses(Value value, Block *block, Operation *&first, Operation *&last) {
   for (Operation *user : value.getUsers()) {
     Operation *at = ancestorIn(block, user);
@@ -53,6 +53,8 @@ static void findUses(Value value, Block *block, Operation *&first, Operation *&l
       last = at;
     if (auto subview = dyn_cast<SubviewOp>(user))
       findUses(subview.getResult(), block, first, last);
+    if (auto transform = dyn_cast<TransformOp>(user); transform && transform.isInPlace())
+      findUses(transform.getResult(), block, first, last);
   }
 }
 
@@ -233,17 +235,27 @@ static FailureOr<int64_t> multibufferLoop(scf::ForOp loop, KernelOp kernel, int6
     site.load.erase();
   }
 
-  // A plain load that only the loop needs (Q) waits while the first keys are already on their way.
+  // A plain load that only the loop needs (Q) waits while the first keys are already on their way, and with it what is
+  // made of the stage.
   SmallVector<LoadOp> plain;
   for (auto load : loop->getBlock()->getOps<LoadOp>())
     if (isa<SmemType>(load.getResult().getType()) && load->isBeforeInBlock(loop))
       plain.push_back(load);
-  for (LoadOp load : plain)
-    if (llvm::all_of(load->getUsers(), [&](Operation *user) {
-          Operation *at = ancestorIn(loop->getBlock(), user);
-          return at && (at == loop || loop->isBeforeInBlock(at));
-        }))
-      load->moveBefore(loop);
+  for (LoadOp load : plain) {
+    SmallVector<Operation *> late = {load};
+    bool only = true;
+    for (size_t i = 0; i < late.size(); ++i)
+      for (Operation *user : late[i]->getUsers()) {
+        Operation *at = ancestorIn(loop->getBlock(), user);
+        if (at == user && isa<TransformOp, LocalLoadOp>(user) && user->isBeforeInBlock(loop))
+          late.push_back(user);
+        else
+          only &= at && (at == loop || loop->isBeforeInBlock(at));
+      }
+    for (Operation *op : late)
+      if (only)
+        op->moveBefore(loop);
+  }
   return count;
 }
 

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The arithmetic of register layouts: a thread's element e of a tile stands at
-// (lane part + constant of e) in every dimension. All layouts are built from
-// the 16 x 8 fragment of the tensor cores by integer repetition.
+// (lane part + constant of e) in every dimension. Layouts are built by integer
+// repetition: from the 16 x 8 fragment of the tensor cores, or from runs of 8
+// columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,9 @@ public:
   ArrayRef<int64_t> getOffsets(int64_t e) const { return offsets[e]; }
   /// Thread part of dimension `d`.
   const LanePart &getLanePart(int64_t d) const { return lanes[d]; }
-  /// Warps over which the tile is spread; more warps hold copies.
+  /// Warps over which the tile is spread; more warps hold copies. Lanes of a warp likewise.
   int64_t getWarps() const { return warps; }
+  int64_t getLanes() const { return lanesUsed; }
   /// Lane bits (1, 2, 4, 8, 16) that differ without moving along any dimension: lanes that share their elements.
   int64_t getSharedLaneMask() const;
   /// Index of the element with these constants, or -1.
@@ -56,8 +58,15 @@ public:
 private:
   SmallVector<SmallVector<int64_t, 3>> offsets;
   SmallVector<LanePart, 3> lanes;
-  int64_t pack = 1, warps = 1;
+  int64_t pack = 1, warps = 1, lanesUsed = 32;
 };
+
+/// What divides `columns` and every place where `op` cuts or joins columns of register tiles.
+int64_t getColumnsOfCut(Operation *op, int64_t columns);
+
+/// The layout in which `warps` warps (of each group, when there is a leading dimension of groups) share `shape` out by
+/// runs of at most `columns` columns.
+BlockedAttr getBlockedLayout(MLIRContext *context, ArrayRef<int64_t> shape, int64_t columns, int64_t warps);
 
 /// Layout at the end of a chain of slices, and the dimensions of it that are left.
 Attribute getRootLayout(Attribute layout, SmallVectorImpl<int64_t> &kept);

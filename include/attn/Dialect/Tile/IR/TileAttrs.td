@@ -78,6 +78,19 @@ def Tile_OperandAttr : Tile_Attr<"Operand", "operand"> {
   let assemblyFormat = "`<` $kind `,` `parent` `=` $parent `>`";
 }
 
+def Tile_BlockedAttr : Tile_Attr<"Blocked", "blocked"> {
+  let summary = "runs of 8 columns, side by side along a row";
+  let description = [{
+    The layout of shared memory that is read and written row by row. `columns`
+    / 8 lanes hold `columns` columns of a row, 8 each, and repeat along the
+    row; the lanes of a warp take `rows` rows at a time (left-over lanes hold
+    copies). `warps` as in #tile.mma: along the rows warps have `rows` rows each
+    and repeat. In a thread, the 8 columns are innermost, then columns, rows.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$warps, "int64_t":$columns, "int64_t":$rows);
+  let assemblyFormat = "`<` `warps` `=` `[` $warps `]` `,` `columns` `=` $columns `,` `rows` `=` $rows `>`";
+}
+
 def Tile_SliceAttr : Tile_Attr<"Slice", "slice"> {
   let summary = "the parent layout with one dimension reduced away";
   let description = [{

@@ -195,6 +195,35 @@ def Tile_FillRowsOp : Tile_Op<"fill_rows", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_TransformOp : Tile_Op<"transform", [SingleBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "computes a stage anew, a few rows at a time";
+  let description = [{
+    For each block of `rows` rows (of every group, when the stage has a leading
+    dimension of groups) the body gets the block in registers and the number of
+    its first row, and yields what takes its place. The result of the source's
+    own type stands in the source's memory, which nobody may read as it was any
+    more; a result of another type has memory of its own. The threads of the
+    group that runs the op share the work, and all of them see the result.
+    ```
+    %h = tile.transform %k rows 16 : !stage -> !stage {
+    ^bb0(%x: !tile.reg<16x128xbf16>, %first: index):
+      ...
+      tile.yield %y : !tile.reg<16x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins Tile_Smem:$source, I64Attr:$rows);
+  let results = (outs Tile_Smem:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$source `rows` $rows attr-dict `:` type($source) `->` type($result) $body";
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the result stands in the source's memory.
+    bool isInPlace() { return getSource().getType() == getResult().getType(); }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Registers
 //===----------------------------------------------------------------------===//

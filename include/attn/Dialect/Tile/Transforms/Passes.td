@@ -25,8 +25,9 @@ def TileAssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::tile::KernelOp"
     when the tiles have a leading dimension of key groups. A operands in
     registers share the accumulator's registers (`#tile.operand<a>` for 16-bit
     types), B operands in registers are `#tile.operand<b>` ([k, n]) or
-    `#tile.operand<bt>` ([n, k], `transpose_b`). Everything else follows by
-    data flow, rows as `#tile.slice`. Shared memory is swizzled by the widest
+    `#tile.operand<bt>` ([n, k], `transpose_b`). The rows of a `tile.transform`
+    have `#tile.blocked`, as wide as the places where its body cuts columns
+    allow. Everything else follows by data flow, rows as `#tile.slice`. Shared memory is swizzled by the widest
     of 128, 64 and 32 bytes that divides a row.
     Where two uses disagree, a `tile.convert_layout` is made (splats and
     coordinate maps are duplicated instead).
@@ -43,6 +44,35 @@ def TileAssignLayoutsPass : Pass<"tile-assign-layouts", "::mlir::tile::KernelOp"
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
+
+def TileTransformStagesPass : Pass<"tile-transform-stages", "::mlir::tile::KernelOp"> {
+  let summary = "what hooks make of Q, K and V is computed once, in shared memory";
+  let description = [{
+    Before: level L without layouts, with a `config`. A register operand B of a
+    product that follows, by ops that keep its rows apart, from one stage of
+    shared memory that nothing else reads becomes a `tile.transform` of that
+    stage, in front of the product; the product reads shared memory:
+    ```
+    %r = tile.local_load %k : !stage -> !r
+    %x = tile.map arith.extf(%r : !r) -> !b
+    %s = tile.dot %q, %x transpose_b : (!q, !b) -> !s
+    ```
+    becomes
+    ```
+    %h = tile.transform %k rows 16 : !stage -> !hooked {
+    ^bb0(%r: !r16, %first: index):
+      %x = tile.map arith.extf(%r : !r16) -> !b16
+      tile.yield %x : !b16
+    }
+    %s = tile.dot %q, %h transpose_b : (!q, !hooked) -> !s
+    ```
+    Coordinate tiles that the ops read are computed again for the rows of a
+    step. A stage that is read, computed and stored back is transformed in
+    place likewise. Other operands stay in registers.
+  }];
+  let statistics = [Statistic<"numStages", "num-stages", "stages transformed in shared memory">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
 
 def TileMultibufferPass : Pass<"tile-multibuffer", "::mlir::tile::KernelOp"> {
   let summary = "loads to shared memory inside a loop go through pipelines of `stages` slots";
@@ -70,12 +100,14 @@ def TileAllocateSharedPass : Pass<"tile-allocate-shared", "::mlir::tile::KernelO
   let summary = "places of all tiles in shared memory";
   let description = [{
     Gives each op that owns shared memory (pipelines, loads to shared memory,
-    reductions across warps, layout conversions) a byte offset,
+    transforms with a result of another type, reductions across warps, layout
+    conversions) a byte offset,
     `tile.shared_offset`, and the kernel the total, `tile.shared_bytes`.
     Tiles with a swizzle start at multiples of 1024. Barriers of pipelines that
     need them (`config.load = tma` or roles) are 16 bytes a stage at
     `tile.barrier_offset`; words of a pipeline, 4 bytes each, at
-    `tile.words_offset`. Scratch memory that only one op uses at a time is
+    `tile.words_offset`. Results of transforms that are never needed at once
+    share their place. Scratch memory that only one op uses at a time is
     shared by all such ops, and lies in the pipelines when these are idle then
     (level P, outside their loops). The total is checked against the target.
   }];
