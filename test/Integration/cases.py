@@ -73,6 +73,30 @@ VARIANTS = {
     %s = arith.addi %d, %r : index
     %in = arith.cmpi sle, %s, %q : index
 """), [("by", "index")], {"by": 0}),
+    # A branch that reads a table in one arm only; keys from 200 on have no entry.
+    "branch": ("  %most = arith.constant 200 : index\n" + """  attn.hook logits (%x: f32, %at: !attn.coord) {
+    %k = attn.kv_pos %at
+    %q = attn.q_pos %at
+    %some = arith.cmpi slt, %k, %most : index
+    %y = scf.if %some -> f32 {
+      %b = memref.load %bias[%k] : memref<?xf32>
+      %flag = memref.load %flags[%k] : memref<?xi8>
+      %on = arith.trunci %flag : i8 to i1
+      %z = scf.if %on -> f32 {
+        %n = arith.negf %b : f32
+        scf.yield %n : f32
+      } else {
+        scf.yield %b : f32
+      }
+      %s = arith.addf %x, %z : f32
+      scf.yield %s : f32
+    } else {
+      scf.yield %x : f32
+    }
+    attn.yield %y : f32
+  }
+""" + matrix.hook_mask(matrix.CAUSAL), [("bias", "memref<?xf32>"), ("flags", "memref<?xi8>")],
+               {"bias": {"random": [-2, 2], "shape": [200]}, "flags": {"values": [i * i % 3 % 2 for i in range(200)]}}),
     "wide_table": ("""  attn.hook logits (%x: f32, %at: !attn.coord) {
     %q = attn.row %at
     %k = attn.kv_pos %at
@@ -122,6 +146,7 @@ CASES = {
     "negative-positions": ({"variant": "negative_positions"}, requests((40, 7), (5, 3), (9, 300))),
     "division-by-zero-in-a-mask": ({"variant": "zero_divisor"}, requests((5, 200), (1, 77))),
     "table-of-two-dimensions": ({"variant": "wide_table"}, requests((40, 260), (1, 129))),
+    "branch-in-a-hook": ({"variant": "branch"}, requests((300, 700), (130, 200), (1, 640), (64, 64))),
     "page-size-512": ({"format": "paged512"}, requests((1, 513), (5, 100), (70, 1025))),
     "page-size-1": ({"format": "paged1"}, requests((1, 513), (5, 100), (70, 130))),
     "page-size-5": ({"format": "paged5"}, requests((1, 513), (5, 100), (70, 130))),

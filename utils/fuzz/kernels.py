@@ -8,7 +8,10 @@
 """Random attention (shapes, masks, hooks with branches and tables, scales, splits) and random configs, made kernels of level L;
 attn-interpret --through runs the passes of each config one by one and compares with level L after each.
 
-    utils/fuzz/kernels.py [--count N] [--seed S] [--only N] [--path gather|roles] [--keep DIR] [--bin build/bin]
+    utils/fuzz/kernels.py [--count N] [--seed S] [--only N] [--path gather|roles|chosen] [--keep DIR] [--bin build/bin]
+
+With --path chosen the compiler chooses the configs, for sm_80 or sm_90a, and the kernels go on to llvm and nvvm: the
+passes must take what the chooser chose, and only the chooser may refuse.
 
 Prints "N right, N refused, N wrong"; a kernel that is wrong, breaks a tool or hangs is printed with the command that repeats
 it. A refusal is a message; the last line counts each kind of them. Exit status 1 when one was wrong."""
@@ -154,9 +157,10 @@ def make(seed, path):
 
     One in eight kernels with a plain loop gets a third product: see thrice."""
     rng = random.Random(seed)
-    path = path or rng.choice(["gather", "roles"])
+    chosen = path == "chosen"
+    path = rng.choice(["gather", "roles"]) if chosen else path or rng.choice(["gather", "roles"])
     heads = rng.choice([(4, 2), (2, 2), (6, 2), (5, 1), (1, 1)])
-    dim = rng.choice([16, 32, 32, 64, 48] + ([40] if path == "gather" else []))
+    dim = rng.choice([64, 96, 128, 192] if chosen else [16, 32, 32, 64, 48] + ([40] if path == "gather" else []))
     element = rng.choice(["bf16", "f16"])
     narrow = rng.choice(["f8E4M3FN", "f8E5M2"]) if path == "gather" and rng.random() < 0.15 else element
     vector = 0.2 if path == "gather" else 0.02  # hooks on q, k and v have no roles
@@ -168,6 +172,8 @@ def make(seed, path):
             "types": (element, narrow), "variant": variant, "split": "none", "batch": "decode", "index": "i32", "strides": "nhd",
             "lse": rng.choice(["natural", "base2", "none"]), "magnitude": 1.0, "scale": rng.choice(["default", "given"])}
     text, _ = matrix.module(case)
+    if chosen:
+        return text.replace("{format =", f'{{target = #attn.target<"{"sm_90a" if path == "roles" else "sm_80"}">, format ='), []
     keys, stages = rng.choice([16, 32, 48]), rng.choice([1, 2, 3])
     group = heads[0] // heads[1]
     if path == "roles":
@@ -206,6 +212,15 @@ def run(seed, options, folder):
     source, level = folder / f"{seed}.mlir", folder / f"{seed}-l.mlir"
     source.write_text(text)
     tools = pathlib.Path(options.bin)
+    if options.path == "chosen":
+        front = [str(tools / "attn-opt"), str(source), "--attn-front-pipeline", "-o", str(level)]
+        chip = re.search(r'target<"(\w+)">', text).group(1)
+        back = [str(tools / "attn-opt"), str(level), f"--attn-gpu-pipeline=chip={chip}", "-o", os.devnull]
+        status, output = runner.execute(front, options.timeout)
+        refused = status == 1
+        if status == 0:
+            status, output = runner.execute(back, options.timeout)
+        return judge(status, refused, output, " ".join(back if not refused else front))
     lines = [[str(tools / "attn-opt"), str(source), "--attn-to-tile", "--attn-keep-kernels", "--attn-legalize-math=target=gpu", "--canonicalize", "--cse", "-o", str(level)]]
     status, output = runner.execute(lines[0], options.timeout)
     if status == 0:
@@ -213,11 +228,17 @@ def run(seed, options, folder):
         kernel = re.search(r"tile\.kernel @(\w+_r\d+)", level.read_text()).group(1)
         lines.append([str(tools / "attn-interpret"), str(level), f"--kernel={kernel}", "--through", f"--runs={options.runs}", *flags])
         status, output = runner.execute(lines[1], options.timeout)
-    refused = status == 3 or (status == 1 and len(lines) == 1)
+    return judge(status, status == 3 or (status == 1 and len(lines) == 1), output, " ".join(lines[-1]))
+
+
+def judge(status, refused, output, line):
+    """(right, refused or wrong; why it was refused; the command and what it said)"""
     message = re.search(r"error: (?:'[\w.]+' op )?(.*)", output)
     # Numbers and names aside, so that messages of a kind are counted together.
     reason = re.sub(r"\d+|'[^']*'", "N", message.group(1))[:90] if refused and message else None
-    return "right" if status == 0 else "refused" if reason else "wrong", reason, " ".join(lines[-1]) + "\n" + output.strip()[-700:]
+    # Where a tool says much, its first words name the error.
+    said = output.strip() if len(output) < 700 else output[:300] + " … " + output.strip()[-300:]
+    return "right" if status == 0 else "refused" if reason else "wrong", reason, line + "\n" + said
 
 
 def main():
@@ -226,7 +247,7 @@ def main():
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, default=-1)
-    parser.add_argument("--path", default="", choices=["", "gather", "roles"])
+    parser.add_argument("--path", default="", choices=["", "gather", "roles", "chosen"])
     parser.add_argument("--runs", type=int, default=2, help="random batches after each pass")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--timeout", type=float, default=120)

@@ -193,7 +193,54 @@ LogicalResult tile::emitWhile(Emitter &e, scf::WhileOp loop) {
   return done;
 }
 
+/// True when both arms may run, with their loads guarded: scalars of a hook.
+static bool canPredicate(scf::IfOp op) {
+  auto isScalar = [](Type type) { return type.isIntOrIndexOrFloat(); };
+  return llvm::all_of(op.getResultTypes(), isScalar) &&
+         !op->walk([&](Operation *inner) {
+              bool known = isa<scf::IfOp, scf::YieldOp, memref::LoadOp, func::CallOp>(inner) ||
+                           (inner->getNumRegions() == 0 && isMemoryEffectFree(inner));
+              return known && llvm::all_of(inner->getResultTypes(), isScalar) ? WalkResult::advance()
+                                                                              : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
+/// Both arms without a branch, for hooks that run beside a product in flight. Integer ops of hooks are defined for all
+/// operands (attn-to-tile), so only loads could tell.
+static LogicalResult emitPredicated(Emitter &e, scf::IfOp op) {
+  Value condition = e.scalar(op.getCondition()), outer = e.guard;
+  auto arm = [&](Region &region, Value taken, Regs &out) -> LogicalResult {
+    if (region.empty())
+      return success();
+    e.guard = outer ? e.bitAnd(outer, taken) : taken;
+    LogicalResult done = e.emitBlock(region.front());
+    e.guard = outer;
+    if (failed(done))
+      return failure();
+    for (auto [result, value] : llvm::zip_equal(op.getResults(), region.front().getTerminator()->getOperands())) {
+      size_t at = out.size();
+      if (failed(e.flatten(value, out)))
+        return failure();
+      if (e.isWide(result) && out.size() == at + 1)
+        out[at] = e.widen({out[at], 0});
+    }
+    return success();
+  };
+  Regs then, other;
+  Value isFalse = e.bitXor(condition, LLVM::ConstantOp::create(e.b, e.loc, e.i1, e.b.getBoolAttr(true)));
+  if (failed(arm(op.getThenRegion(), condition, then)) || failed(arm(op.getElseRegion(), isFalse, other)))
+    return failure();
+  for (auto [value, instead] : llvm::zip(then, other))
+    value = e.select(condition, value, instead);
+  ArrayRef<Value> in = then;
+  for (Value result : op.getResults())
+    (void)e.bind(result, in);
+  return success();
+}
+
 LogicalResult tile::emitIf(Emitter &e, scf::IfOp op) {
+  if ((!e.inFlight.empty() || e.guard) && canPredicate(op))
+    return emitPredicated(e, op);
   if (failed(landed(e, op)))
     return failure();
   auto plan = e.planCounters(op);

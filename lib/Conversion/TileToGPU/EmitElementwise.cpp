@@ -462,7 +462,8 @@ static LogicalResult emitConcat(Emitter &e, ConcatOp op) {
   return success();
 }
 
-/// The two columns of a pair are neighbours in every layout of accumulators and operands along columns.
+/// The two columns of a pair are in one thread in layouts of accumulators and of operands along columns, and in threads
+/// whose numbers differ in one bit in others (B operands that are not transposed).
 static LogicalResult emitSwapPairs(Emitter &e, SwapPairsOp op) {
   auto type = cast<RegType>(op.getSource().getType());
   const Fragment &f = e.fragment(type);
@@ -472,9 +473,15 @@ static LogicalResult emitSwapPairs(Emitter &e, SwapPairsOp op) {
     bool pair = i + 1 < f.getNumElements() && f.getOffsets(i)[last] % 2 == 0 &&
                 f.getOffsets(i + 1)[last] == f.getOffsets(i)[last] + 1 &&
                 f.getOffsets(i).drop_back() == f.getOffsets(i + 1).drop_back();
-    if (!pair)
-      return op.emitError() << "has a layout that keeps the columns of a pair in different threads, expected an "
-                               "accumulator or an operand whose pairs lie along the columns";
+    if (pair)
+      continue;
+    const LanePart &part = f.getLanePart(last);
+    assert(part.laneMul == 1 && part.laneMod % 2 == 0 && "columns follow from registers or from lanes");
+    Regs swapped;
+    for (Value v : values)
+      swapped.push_back(e.shuffleXor(v, part.laneDiv));
+    e.regs[op.getResult()] = swapped;
+    return success();
   }
   Regs out;
   if (f.getPack() == 2) { // both halves in one register

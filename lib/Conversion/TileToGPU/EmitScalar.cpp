@@ -367,6 +367,22 @@ template <typename OpT> static LogicalResult emitMinMaxIndex(Emitter &e, OpT op,
   return bindResult(e, op, e.select(e.compare(predicate, a, c), a, c));
 }
 
+/// A load that is made only where `guard` holds, and gives 0 elsewhere, without a branch.
+static Value loadWhere(Emitter &e, Value guard, Value pointer, Type type) {
+  unsigned bits = type.getIntOrFloatBitWidth();
+  // PTX has no registers of 8 bits for its loads: those of 16 take them.
+  std::string size = std::to_string(bits), move = std::to_string(std::max(16u, bits));
+  std::string code =
+      "{ .reg .pred p; setp.ne.b32 p, $2, 0; @p ld.global.nc.u" + size + " $0, [$1]; @!p mov.b" + move + " $0, 0; }";
+  Type whole = bits == 64 ? Type(e.i64) : bits == 32 ? Type(e.i32) : Type(e.b.getIntegerType(16));
+  std::string constraints = std::string(bits == 64 ? "=l" : bits == 32 ? "=r" : "=h") + ",l,r";
+  Value flag = LLVM::ZExtOp::create(e.b, e.loc, e.i32, guard);
+  Value v = e.ptx(code, constraints, {pointer, flag}, whole, /*effects=*/false)[0];
+  if (bits == 8)
+    v = LLVM::TruncOp::create(e.b, e.loc, e.i8, v);
+  return v.getType() == type ? v : LLVM::BitcastOp::create(e.b, e.loc, type, v).getResult();
+}
+
 /// One element of a kernel argument; indices past the end are the author's affair (hooks see clamped positions).
 static LogicalResult emitLoad(Emitter &e, memref::LoadOp op) {
   Value memref = op.getMemRef();
@@ -395,9 +411,14 @@ static LogicalResult emitLoad(Emitter &e, memref::LoadOp op) {
   Value pointer = e.pointer(memref);
   if (offset)
     pointer = LLVM::GEPOp::create(e.b, e.loc, e.global, stored, pointer, ArrayRef<LLVM::GEPArg>{offset});
-  auto load = LLVM::LoadOp::create(e.b, e.loc, stored, pointer, std::max(1u, stored.getIntOrFloatBitWidth() / 8));
-  load.setInvariant(true);
-  Value v = load;
+  Value v;
+  if (e.guard) {
+    v = loadWhere(e, e.guard, pointer, stored);
+  } else {
+    auto load = LLVM::LoadOp::create(e.b, e.loc, stored, pointer, std::max(1u, stored.getIntOrFloatBitWidth() / 8));
+    load.setInvariant(true);
+    v = load;
+  }
   if (bit)
     v = LLVM::TruncOp::create(e.b, e.loc, e.i1, v);
   return bindResult(e, op, v);

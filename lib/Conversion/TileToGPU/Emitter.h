@@ -218,6 +218,8 @@ public:
   DenseMap<Value, SmallVector<Regs>> partials;
   SmallVector<InFlight> inFlight; // wgmma groups in issue order
   bool fenceNeeded = true;        // registers were touched since the last fence
+  /// i1 of the branches around the code that is written without branches; loads are made where it holds. Null: always.
+  Value guard;
 
   /// Attributes of the finished function: the manifest's words and maps.
   SmallVector<Attribute> words, maps;

@@ -157,17 +157,6 @@ tile.kernel @narrow(%f: f32 {tile.arg = "scale"}) attributes {level = #tile.leve
 
 // -----
 
-#acc = #tile.mma<warps = [4, 1]>
-!t = !tile.reg<64x64xf16, #tile.operand<b, parent = #acc>>
-tile.kernel @pairs(%f: f32 {tile.arg = "scale"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
-  %h = arith.truncf %f : f32 to f16
-  %x = tile.splat %h : f16 -> !t
-  // expected-error@+1 {{has a layout that keeps the columns of a pair in different threads, expected an accumulator or an operand whose pairs lie along the columns}}
-  %y = tile.swap_pairs %x : !t
-}
-
-// -----
-
 // Columns beside a view's come and go by eights.
 #acc = #tile.mma<warps = [4, 1]>
 tile.kernel @columns(%k: memref<?x4xf32> {tile.arg = "k"}) attributes {level = #tile.level<logical>, target = #attn.target<"sm_80">, tile.shared_bytes = 0 : i64} {
