@@ -42,6 +42,7 @@ static void buildGatherPasses(OpPassManager &kernel) {
 
 /// A producer and groups of consumers: tensor copies and warpgroup products.
 static void buildRolePasses(OpPassManager &kernel) {
+  kernel.addPass(mlir::tile::createTileTransformStagesPass());
   kernel.addPass(mlir::tile::createTileFoldScalePass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass({/*forbidLoopConversions=*/true}));
   kernel.addPass(mlir::tile::createTileDeferSumsPass());

@@ -89,7 +89,8 @@ static std::optional<Split> findSplit(scf::ForOp loop, StringRef &why) {
   split.carried = it - yield.getOperands().begin();
   bool pure = true;
   loop.getBody()->walk([&](Operation *op) {
-    pure &= isa<MapOp, MaskOp, DotOp, LoadOp, LocalLoadOp>(op) || isMemoryEffectFree(op) ||
+    // A transform rewrites a stage of the step.
+    pure &= isa<MapOp, MaskOp, DotOp, LoadOp, LocalLoadOp, TransformOp>(op) || isMemoryEffectFree(op) ||
             isa<memref::LoadOp, func::CallOp, YieldOp, scf::YieldOp>(op);
   });
   if (!pure) {
