@@ -201,6 +201,9 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     needs.registers += hookRegisters(op);
     return needs;
   }
+  // What a transform keeps over its steps, rope's frequencies above all: 8 columns of a thread.
+  if (hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value))
+    needs.margin += 32;
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
   // bsr: positions of the thread's keys, and the loads that they come from.
