@@ -117,8 +117,7 @@ static LogicalResult emitTransform(Emitter &e, TransformOp op) {
                             << ", expected bf16 or f16 of 16-bit or 8-bit floats";
   bool roles = e.kernel.getLevel() == Level::Specialized;
   if (!isa_and_nonnull<BlockedAttr>(from.getLayout()) || !source.whole.getLayout() ||
-      !op.getResult().getType().getLayout() ||
-      (source.type != source.whole && !(roles && op.isInPlace())))
+      !op.getResult().getType().getLayout() || (source.type != source.whole && !(roles && op.isInPlace())))
     return op.emitOpError() << "rewrites " << source.type << " by rows of " << from
                             << ", expected a whole stage with a layout and rows with #tile.blocked";
   Smem result = source;
