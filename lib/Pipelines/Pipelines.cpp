@@ -41,6 +41,7 @@ void buildGatherPasses(OpPassManager &kernel) {
 }
 
 void buildRolePasses(OpPassManager &kernel) {
+  kernel.addPass(mlir::tile::createTileTransformStagesPass());
   kernel.addPass(mlir::tile::createTileFoldScalePass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass({/*forbidLoopConversions=*/true}));
   kernel.addPass(mlir::tile::createTileDeferSumsPass());

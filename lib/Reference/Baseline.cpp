@@ -32,8 +32,8 @@ Row hooked(const float *data, int64_t dim, const VecHook &hook, const Coord &at,
   return row;
 }
 
-/// What the rounding of hooked q and k to `type` does to one logit, as a standard deviation: an element is off by at most
-/// half a unit in its last place, evenly spread.
+/// What the rounding of hooked q and k to `type` does to one logit, as a standard deviation: an element is off by at
+/// most half a unit in its last place, evenly spread.
 double logitRounding(const Row &q, const Row &k, double scale, const Hooks &hooks, Storage type) {
   double relative = storageEpsilon(type) / 2 / std::sqrt(3.0), sum = 0;
   for (size_t d = 0; d != q.size(); ++d)

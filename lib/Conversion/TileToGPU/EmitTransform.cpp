@@ -115,7 +115,9 @@ static LogicalResult emitTransform(Emitter &e, TransformOp op) {
   if ((!eight && !isHalf(from.getElementType())) || !isHalf(to.getElementType()))
     return op.emitOpError() << "makes " << to.getElementType() << " of " << from.getElementType()
                             << ", expected bf16 or f16 of 16-bit or 8-bit floats";
-  if (!isa_and_nonnull<BlockedAttr>(from.getLayout()) || source.type != source.whole || !source.whole.getLayout())
+  bool roles = e.kernel.getLevel() == Level::Specialized;
+  if (!isa_and_nonnull<BlockedAttr>(from.getLayout()) || !source.whole.getLayout() ||
+      !op.getResult().getType().getLayout() || (source.type != source.whole && !(roles && op.isInPlace())))
     return op.emitOpError() << "rewrites " << source.type << " by rows of " << from
                             << ", expected a whole stage with a layout and rows with #tile.blocked";
   Smem result = source;
@@ -131,7 +133,7 @@ static LogicalResult emitTransform(Emitter &e, TransformOp op) {
     if (failed(SmemShape::get(smem->whole, [&] { return op.emitOpError(); })))
       return failure();
 
-  bool alone = e.kernel.getLevel() != Level::Specialized && sm80::isWarpPrivate(e, source.whole);
+  bool alone = !roles && sm80::isWarpPrivate(e, source.whole);
   auto meet = [&]() { alone ? sm80::Leaf(e.b, e.loc).warpBarrier() : e.sync(); };
   if (!op.isInPlace() && mayStillBeRead(op))
     meet();
@@ -148,7 +150,7 @@ static LogicalResult emitTransform(Emitter &e, TransformOp op) {
   if (fragment.getWarps() < e.group.warps)
     also(e.compare(LLVM::ICmpPredicate::ult, e.group.warp, e.c32(fragment.getWarps())));
 
-  ArrayRef<int64_t> shape = source.whole.getShape();
+  ArrayRef<int64_t> shape = source.type.getShape();
   int64_t extent = shape[shape.size() - 2], step = op.getRows();
   Block *header = e.newBlock({e.i32}), *work = e.newBlock(), *exit = new Block();
   LLVM::BrOp::create(e.b, e.loc, e.c32(0), header);
@@ -190,6 +192,9 @@ static LogicalResult emitTransform(Emitter &e, TransformOp op) {
   (e.b.getInsertionBlock()->getParent())->push_back(exit);
   e.enter(exit);
   e.restoreLaneParts();
+  if (roles) // warpgroup products and bulk copies read it
+    NVVM::FenceProxyOp::create(e.b, e.loc, NVVM::ProxyKind::async_shared,
+                               NVVM::SharedSpaceAttr::get(e.context, NVVM::SharedSpace::shared_cta));
   meet();
   e.smems[op.getResult()] = result;
   return done;

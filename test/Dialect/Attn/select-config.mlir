@@ -59,18 +59,17 @@ func.func @deep(%q: memref<?x8x256xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 
 // -----
 
-// What no consumer can take: a hook on K, small head dims.
+// Hooks on heads: two consumers have fewer registers beside the role that transforms K, so Q stays in shared memory.
 attn.variant @turned() {
-  attn.hook key (%x: vector<64xf32>, %at: !attn.coord) {
-    attn.yield %x : vector<64xf32>
+  attn.hook key (%x: vector<128xf32>, %at: !attn.coord) {
+    %y = arith.negf %x : vector<128xf32>
+    attn.yield %y : vector<128xf32>
   }
 }
-// SM90: configs = [
-// SM90-NOT: consumers
-// SM90-SAME: rows = 128
-func.func @hook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  attn.attention @turned() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>}
+// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
+func.func @hook(%q: memref<?x4x128xf16>, %qo: memref<?xi32>, %k: memref<?x4x128xf16>, %ind: memref<?xi32>, %o: memref<?x4x128xf16>) {
+  attn.attention @turned() q(%q, %qo : memref<?x4x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x128xf16>, memref<?x4x128xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x128xf16>) {format = #attn.format<ragged>}
   return
 }
 

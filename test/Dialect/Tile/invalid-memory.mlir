@@ -336,7 +336,7 @@ func.func @f(%s: !t) {
 func.func @f(%s: !t, %other: !tile.smem<8x16xf16>) {
   %h = tile.transform %s rows 8 : !t -> !t {
   ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
-    // expected-error @+1 {{transform_c6: may not stand in the body of a transform, expected ops on registers that keep rows apart}}
+    // expected-error @+1 {{transform_c6: may not stand in the body of a transform, expected arithmetic and ops on registers that keep rows apart}}
     %y = tile.local_load %other : !tile.smem<8x16xf16> -> !tile.reg<8x16xf16>
     tile.yield %y : !tile.reg<8x16xf16>
   }

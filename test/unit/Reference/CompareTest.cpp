@@ -173,8 +173,8 @@ TEST(Compare, RoundingOfHookedKeysIsAllowedByItsSpread) {
   };
   Result truth = run(r.p, far), base = fp32Baseline(r.p, far, Storage::F16, Storage::F16);
   ASSERT_EQ(truth.lse.size(), base.lseRounding.size());
-  // The logits are in the hundreds, one key has nearly all of the weight: f16 knows its logit to 2^-11 / sqrt(3) of each
-  // product's size at best.
+  // The logits are in the hundreds, one key has nearly all of the weight: f16 knows its logit to 2^-11 / sqrt(3) of
+  // each product's size at best.
   for (size_t i = 0; i != truth.lse.size(); ++i) {
     if (std::isinf(truth.lse[i]))
       continue;

@@ -41,8 +41,6 @@ using ::attn::TargetInfo;
 /// Registers of a thread (PTX ISA: 255 is the most that an instruction can name); of a consumer beside a producer warp.
 static constexpr int64_t kRegisters = 255, kConsumerRegisters = 240;
 
-static int64_t registersOf(ConfigAttr config) { return config.getConsumers() > 0 ? kConsumerRegisters : kRegisters; }
-
 static int64_t bytesOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType().getIntOrFloatBitWidth() / 8;
 }
@@ -56,11 +54,24 @@ static bool hasHook(AttentionOp op, HookKind kind) {
   return variant && variant.getHook(kind);
 }
 
+/// Of a thread. Two consumers leave less of the 64 k to each other when a role transforms K or V beside them
+/// (tile-warp-specialize).
+static int64_t registersOf(AttentionOp op, ConfigAttr config) {
+  int64_t consumers = config.getConsumers();
+  if (consumers == 0)
+    return kRegisters;
+  if (!hasHook(op, HookKind::Key) && !hasHook(op, HookKind::Value))
+    return kConsumerRegisters;
+  return std::min(kConsumerRegisters, (512 / (consumers + 2) / 8 * 8 * (consumers + 2) - 112) / consumers / 8 * 8);
+}
+
 /// Whether Q, K or V is computed anew in shared memory before the products read it.
 static bool transformsHeads(AttentionOp op) {
   return isEightBit(op) || llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
                                         [&](HookKind kind) { return hasHook(op, kind); });
 }
+
+static bool readsMemoryByKey(AttentionOp op, HookKind kind);
 
 std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
                                        const TargetInfo &target) {
@@ -73,12 +84,11 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
   if (rows > 256)
     return llvm::formatv("{0} rows do not fit into one tensor copy of 256", rows);
   if (isEightBit(op))
-    return "8-bit K and V are converted in registers, and warpgroup products read them from shared memory";
-  // What a hook computes would have to go back to shared memory, by a role that the passes do not make.
-  for (HookKind kind : {HookKind::Key, HookKind::Value, HookKind::Query})
-    if (hasHook(op, kind))
-      return llvm::formatv("its {0} hook computes in registers what warpgroup products read from shared memory",
-                           stringifyHookKind(kind));
+    return "8-bit K and V are widened into memory of their own, which no role does for warpgroup products";
+  // A block of keys that nobody has is visited all the same, and a hook may not look anything up for it.
+  for (HookKind kind : {HookKind::Key, HookKind::Value})
+    if (readsMemoryByKey(op, kind))
+      return llvm::formatv("its {0} hook reads memory by the position of a key", stringifyHookKind(kind));
   for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()})
     if (dim % 64 != 0 || dim > 256)
       return llvm::formatv("head dim {0} is not a multiple of 64 up to 256", dim);
@@ -130,6 +140,21 @@ static int64_t hookRegisters(AttentionOp op) {
   return registers;
 }
 
+static bool readsMemoryByKey(AttentionOp op, HookKind kind) {
+  if (!hasHook(op, kind))
+    return false;
+  return op.lookupVariant()
+      .getHook(kind)
+      .getBody()
+      .walk([](memref::LoadOp load) {
+        bool rows = false;
+        return llvm::any_of(load.getIndices(), [&](Value index) { return dependsOnKey(index, rows); })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
@@ -176,6 +201,9 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
     needs.registers += hookRegisters(op);
     return needs;
   }
+  // What a transform keeps over its steps, rope's frequencies above all: 8 columns of a thread.
+  if (hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value))
+    needs.margin += 32;
   // Hooks that run on every score: their coordinates, and loads that are issued together.
   int64_t mine = (scores + perGroup - 1) / perGroup;
   // bsr: positions of the thread's keys, and the loads that they come from.
@@ -241,7 +269,7 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
     return error() << "needs " << needs.sharedMemory << " bytes of shared memory, " << target->chip << " has "
                    << target->sharedPerCta << ", " << needs.sharedMemory - target->sharedPerCta
                    << " too few; use fewer keys, stages or rows";
-  int64_t registers = registersOf(config);
+  int64_t registers = registersOf(op, config);
   if (needs.registers > registers)
     return error() << "needs about " << needs.registers << " registers a thread, " << target->chip << " has "
                    << registers << ", " << needs.registers - registers
@@ -270,7 +298,7 @@ SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetIn
     ConfigNeeds needs = estimateNeeds(op, config, target);
     auto more = reserve.find(config.getRows());
     int64_t registers = needs.registers + (withMargin ? needs.margin + (more == reserve.end() ? 0 : more->second) : 0);
-    return needs.sharedMemory <= target.sharedPerCta && registers <= registersOf(config);
+    return needs.sharedMemory <= target.sharedPerCta && registers <= registersOf(op, config);
   };
   for (int64_t rows : {16, 64, 128}) {
     if (auto more = reserve.find(rows); more != reserve.end() && more->second > kMaxReserve)

@@ -106,7 +106,8 @@ LogicalResult TransformOp::verify() {
   if (rows < 1 || extent % rows)
     return fail(*this, "transform_c2") << "takes " << rows << " rows at a time, expected a number that divides "
                                        << extent;
-  if (!isInPlace())
+  // In roles the stage goes by its slot, before and after.
+  if (!isInPlace() || (*this)->getParentOfType<RoleOp>())
     return success();
   for (Operation *user : getSource().getUsers()) {
     Operation *at = user == *this ? nullptr : (*this)->getBlock()->findAncestorOpInBlock(*user);
@@ -139,9 +140,10 @@ LogicalResult TransformOp::verifyRegions() {
       cast<RegType>(body.getArgument(0).getType()).getLayout())
     return fail(*this, "transform_c5") << "yields rows of another layout than that of those it gets";
   for (Operation &op : body) {
-    if (!isa<MapOp, SliceOp, ConcatOp, SwapPairsOp, SplatOp, ConvertLayoutOp, YieldOp>(op))
-      return fail(&op, "transform_c6") << "may not stand in the body of a transform, expected ops on registers that "
-                                          "keep rows apart";
+    bool scalar = op.getDialect() && op.getDialect()->getNamespace() == "arith";
+    if (!scalar && !isa<MapOp, SliceOp, ConcatOp, SwapPairsOp, SplatOp, ConvertLayoutOp, YieldOp>(op))
+      return fail(&op, "transform_c6") << "may not stand in the body of a transform, expected arithmetic and ops on "
+                                          "registers that keep rows apart";
     for (Value operand : op.getOperands())
       if (isa<RegType>(operand.getType()) && operand.getParentBlock() != &body)
         return fail(&op, "transform_c7") << "uses a tile from outside of the body, expected scalars and memrefs only";

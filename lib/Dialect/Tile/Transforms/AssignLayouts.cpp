@@ -15,6 +15,7 @@
 #include "Kernels.h"
 #include "attn/Dialect/Tile/IR/Layout.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -248,7 +249,7 @@ void Assigner::anchorTransform(TransformOp transform) {
   ArrayRef<int64_t> shape = cast<RegType>(rows.getType()).getShape();
   int64_t columns = shape.back(), groups = shape.size() == 3 ? shape[0] : 1;
   transform.getBody().walk([&](Operation *op) { columns = getColumnsOfCut(op, columns); });
-  int64_t warps = std::max<int64_t>(1, config.getWarps() / groups);
+  int64_t warps = config.getConsumers() > 0 ? kTransformWarps : std::max<int64_t>(1, config.getWarps() / groups);
   assign(rows, {getBlockedLayout(kernel.getContext(), shape, columns, warps),
                 llvm::to_vector_of<int64_t, 3>(llvm::seq<int64_t>(0, shape.size()))});
 }

@@ -17,6 +17,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Tile/IR/Layout.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -38,7 +39,7 @@ public:
   /// True when the operand follows, row by row, from one stage that nothing else reads as it was.
   bool find();
   /// Replaces the chain by a transform in front of its user, or of the store.
-  void rewrite(int64_t warps);
+  void rewrite(int64_t warps, int64_t consumers);
 
 private:
   bool collect(Value value, int64_t rowDim);
@@ -157,16 +158,24 @@ Value Chain::again(Value value, int64_t rowDim) {
   return made.lookup(value);
 }
 
-void Chain::rewrite(int64_t warps) {
+void Chain::rewrite(int64_t warps, int64_t consumers) {
   Location loc = operand.getLoc();
   auto type = cast<RegType>(operand.getType());
+  if (operand == load.getResult()) { // nothing is computed
+    isa<LocalStoreOp>(user) ? user->erase() : end.set(load.getSource());
+    load.erase();
+    return;
+  }
   auto stage = cast<SmemType>(load.getSource().getType());
   int64_t columns = type.getShape().back();
   for (auto &[op, rowDim] : ops)
     columns = getColumnsOfCut(op, columns);
   if (type.getRank() == 3) // each group has its share
     warps = std::max<int64_t>(1, warps / type.getShape()[0]);
-  BlockedAttr layout = getBlockedLayout(type.getContext(), type.getShape(), columns, warps);
+  SmallVector<int64_t, 3> share(type.getShape());
+  if (consumers > 1 && share[share.size() - 2] % consumers == 0) // of the query's rows each consumer has a part
+    share[share.size() - 2] /= consumers;
+  BlockedAttr layout = getBlockedLayout(type.getContext(), share, columns, warps);
   rows = layout.getRows() * layout.getWarps()[type.getRank() - 2];
 
   OpBuilder b(user);
@@ -221,7 +230,8 @@ struct TileTransformStagesPass : public tile::impl::TileTransformStagesPassBase<
       Chain chain(*end);
       if (!chain.find())
         continue;
-      chain.rewrite(std::max<int64_t>(1, config.getWarps()));
+      chain.rewrite(config.getConsumers() > 0 ? kTransformWarps : std::max<int64_t>(1, config.getWarps()),
+                    config.getConsumers());
       ++numStages;
     }
   }

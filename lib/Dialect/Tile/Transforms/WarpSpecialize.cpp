@@ -19,6 +19,7 @@
 #include "WarpSpecialize.h"
 #include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "attn/Target/KnownTargets.h"
 #include "llvm/Support/MathExtras.h"
 #include <string>
@@ -45,7 +46,9 @@ bool specialize::isRowTile(RegType type) {
 
 /// Rows can be split between groups: every register tile is laid out by rows, and no op mixes rows.
 static LogicalResult checkRows(Plan &plan, int64_t rows) {
-  WalkResult result = plan.items.walk([&](Operation *op) -> WalkResult {
+  WalkResult result = plan.items.walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+    if (isa<TransformOp>(op)) // a few rows of a stage, in a layout of their own
+      return WalkResult::skip();
     auto check = [&](Type type) -> LogicalResult {
       auto reg = dyn_cast<RegType>(type);
       if (!reg)
@@ -92,7 +95,16 @@ static LogicalResult findRings(Plan &plan) {
         return WalkResult::interrupt();
       }
     bool rows = false, keys = false;
-    for (OpOperand &use : load.getResult().getUses()) {
+    Value stage = load.getResult();
+    auto transform = stage.hasOneUse() ? dyn_cast<TransformOp>(*stage.user_begin()) : TransformOp();
+    if (transform) {
+      if (!transform.isInPlace()) {
+        transform.emitOpError() << "makes another type of a stage, which needs memory of its own: no role does that";
+        return WalkResult::interrupt();
+      }
+      stage = transform.getResult();
+    }
+    for (OpOperand &use : stage.getUses()) {
       Operation *user = use.getOwner();
       if (isa<DotOp>(user))
         (use.getOperandNumber() == 0 ? rows : keys) = true;
@@ -110,12 +122,13 @@ static LogicalResult findRings(Plan &plan) {
     auto type = cast<SmemType>(load.getResult().getType());
     auto [it, fresh] = plan.rings.try_emplace(load.getView());
     Ring &ring = it->second;
-    if (!fresh && (ring.type != type || ring.rows != rows)) {
+    if (!fresh && (ring.type != type || ring.rows != rows || ring.hooked != static_cast<bool>(transform))) {
       load.emitOpError() << "loads another kind of tile from a view than the loads before";
       return WalkResult::interrupt();
     }
     ring.type = type;
     ring.rows = rows;
+    ring.hooked = static_cast<bool>(transform);
     ring.looped |= load->getParentOfType<scf::ForOp>() != nullptr;
     return WalkResult::advance();
   });
@@ -157,13 +170,22 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Registers a thread of a consumer and of a producer asks for: what 64 k registers allow, in multiples of 8. Lanes
-/// that look up pages need more than the one thread that issues whole boxes.
-static std::pair<int64_t, int64_t> getRegisters(int64_t groups, bool pages) {
-  int64_t share = std::min<int64_t>(65536 / 128 / (groups + 1) / 8 * 8, 248); // what a thread is launched with
-  int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * (groups + 1);
-  int64_t consumer = std::min<int64_t>(240, (all - least) / groups / 8 * 8);
-  return {consumer, std::min<int64_t>(all - consumer * groups, 128)};
+namespace {
+/// What a thread of each kind of role asks for.
+struct Registers {
+  int64_t consumer, producer, transformer;
+};
+} // namespace
+
+/// What 64 k registers allow, in multiples of 8. Lanes that look up pages need more than the one thread that issues
+/// whole boxes.
+static Registers getRegisters(int64_t groups, bool pages, bool hooks) {
+  int64_t warpgroups = groups + 1 + hooks;
+  int64_t share = std::min<int64_t>(65536 / 128 / warpgroups / 8 * 8, 248); // what a thread is launched with
+  int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * warpgroups;
+  int64_t consumer = std::min<int64_t>(240, (all - least - (hooks ? kTransformRegisters : 0)) / groups / 8 * 8);
+  int64_t rest = all - consumer * groups, transformer = hooks ? std::min<int64_t>(rest - least, 160) / 8 * 8 : 0;
+  return {consumer, std::min<int64_t>(rest - transformer, 128), transformer};
 }
 
 /// Producers: one warp, or one for each paged view of the key loop, whose boxes take a warp a good part of a step.
@@ -204,13 +226,19 @@ static LogicalResult specializeKernel(KernelOp kernel) {
   OpBuilder builder(plan.items);
   Location loc = plan.items.getLoc();
   int64_t itemStages = getItemStages(plan, config);
+  bool hooks = false; // on keys: a role of its own hands the stages on
   for (auto &[view, ring] : plan.rings) {
     int64_t stages = ring.looped ? config.getStages() : itemStages;
-    ring.pipeline = PipelineOp::create(
-        builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.type, 0), Value(), 1, plan.groups);
+    auto type = PipelineType::get(kernel.getContext(), stages, ring.type, 0);
+    bool handedOn = ring.hooked && !ring.rows;
+    hooks |= handedOn;
+    ring.pipeline = ring.ready =
+        PipelineOp::create(builder, view.getLoc(), type, Value(), 1, handedOn ? 1 : plan.groups);
+    if (handedOn)
+      ring.ready = PipelineOp::create(builder, view.getLoc(), type, ring.pipeline, 1, plan.groups);
   }
   bool pages = llvm::any_of(plan.rings, [](auto &entry) { return cast<ViewType>(entry.first.getType()).isPaged(); });
-  auto [consumerRegisters, producerRegisters] = getRegisters(plan.groups, pages);
+  Registers registers = getRegisters(plan.groups, pages, hooks);
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {
@@ -225,11 +253,16 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     return role;
   };
   for (int64_t i = 0, n = assignProducers(plan); i < n; ++i) {
-    makeRole(i ? "producer" + std::to_string(i + 1) : "producer", 1, 1, producerRegisters);
+    makeRole(i ? "producer" + std::to_string(i + 1) : "producer", 1, 1, registers.producer);
     if (failed(emitProducer(plan, builder, i)))
       return failure();
   }
-  RoleOp consumer = makeRole("consumer", plan.warps, plan.groups, consumerRegisters);
+  if (hooks) {
+    makeRole("transformer", kTransformWarps, 1, registers.transformer);
+    if (failed(emitTransformer(plan, builder)))
+      return failure();
+  }
+  RoleOp consumer = makeRole("consumer", plan.warps, plan.groups, registers.consumer);
   Value row0;
   if (plan.groups > 1) {
     Value rows = arith::ConstantIndexOp::create(builder, loc, config.getRows() / plan.groups);

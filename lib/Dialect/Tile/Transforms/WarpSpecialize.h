@@ -20,7 +20,9 @@ struct Ring {
   bool rows = false;    // of the query side: split between the consumers
   bool looped = false;  // loaded in a loop, so worth `stages`
   int64_t producer = 0; // number of the producer that loads it
+  bool hooked = false;  // its stages are transformed before they are read
   Value pipeline;
+  Value ready; // what the consumers wait for: `pipeline`, or the one that is chained to it when a role transforms keys
 };
 
 struct Plan {
@@ -47,6 +49,8 @@ bool isRowTile(RegType type);
 
 /// The program of a producer: acquires, loads and what they are computed from.
 LogicalResult emitProducer(Plan &plan, OpBuilder builder, int64_t producer);
+/// The program of the role that transforms the stages of keys in place.
+LogicalResult emitTransformer(Plan &plan, OpBuilder builder);
 /// The program of one consumer group whose first row is `row0`.
 LogicalResult emitConsumer(Plan &plan, OpBuilder builder, Value row0);
 

@@ -54,7 +54,11 @@ static void shiftRow(BlockArgument arg, Value row0) {
 }
 
 static void splitRows(ForEachOp items, int64_t groups, Value row0) {
-  items.walk([&](Operation *op) {
+  items.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto transform = dyn_cast<TransformOp>(op)) {
+      shiftRow(transform.getBody().getArgument(1), row0);
+      return WalkResult::skip();
+    }
     auto isRows = [](Value value) {
       auto reg = dyn_cast<RegType>(value.getType());
       return reg && isRowTile(reg);
@@ -69,6 +73,7 @@ static void splitRows(ForEachOp items, int64_t groups, Value row0) {
       shift(load.getRowMutable());
     if (auto store = dyn_cast<StoreOp>(op); store && isRows(store.getValue()))
       shift(store.getRowMutable());
+    return WalkResult::advance();
   });
 }
 
@@ -77,12 +82,27 @@ static void splitTypes(ForEachOp items, int64_t groups) {
     if (auto reg = dyn_cast<RegType>(value.getType()))
       value.setType(splitType(reg, groups));
   };
-  items.walk([&](Operation *op) {
+  items.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<TransformOp>(op))
+      return WalkResult::skip();
     llvm::for_each(op->getResults(), split);
     for (Region &region : op->getRegions())
       for (Block &block : region)
         llvm::for_each(block.getArguments(), split);
+    return WalkResult::advance();
   });
+}
+
+/// Stages of keys are transformed before they arrive; those of the query in place: what follows reads the stage itself.
+static void dropTransforms(Plan &plan, ForEachOp items) {
+  SmallVector<TransformOp> before, after;
+  plan.items.walk([&](TransformOp transform) { before.push_back(transform); });
+  items.walk([&](TransformOp transform) { after.push_back(transform); });
+  for (auto [original, transform] : llvm::zip_equal(before, after)) {
+    transform.getResult().replaceAllUsesWith(transform.getSource());
+    if (!plan.getRing(original.getSource().getDefiningOp<LoadOp>()).rows)
+      transform.erase();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -113,7 +133,10 @@ static Value getRows(OpBuilder &builder, Location loc, Value slot, int64_t group
 
 /// Q as fragments of the A operand, for the products of loops: the one in front of them reads Q once anyway, and
 /// fragments that are not there yet leave their registers to it.
-static void loadFragments(OpBuilder &builder, Location loc, Value rows) {
+static void loadFragments(OpBuilder builder, Location loc, Value rows) {
+  for (Operation *user : rows.getUsers())
+    if (isa<TransformOp>(user))
+      builder.setInsertionPointAfter(user);
   SmallVector<DotOp> dots;
   for (OpOperand &use : rows.getUses())
     if (auto dot = dyn_cast<DotOp>(use.getOwner());
@@ -193,11 +216,14 @@ static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value 
       moveBefore(load.getView(), first);
       builder.setInsertionPoint(first);
     }
-    auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(ring.type), ring.pipeline);
+    auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(ring.type), ring.ready);
     Value slot = wait.getSlot();
     if (ring.rows) {
       slot = getRows(builder, loc, slot, plan.groups, row0);
       load.getResult().replaceAllUsesWith(slot);
+      for (Operation *user : slot.getUsers())
+        if (auto transform = dyn_cast<TransformOp>(user))
+          transform.getResult().setType(cast<SmemType>(slot.getType()));
       if (plan.queryInRegisters)
         loadFragments(builder, loc, slot);
     } else {
@@ -295,6 +321,7 @@ static void makeRelease(ConsumerWaitOp wait) {
 
 LogicalResult specialize::emitConsumer(Plan &plan, OpBuilder builder, Value row0) {
   auto items = cast<ForEachOp>(builder.clone(*plan.items));
+  dropTransforms(plan, items);
   if (plan.groups > 1) {
     splitRows(items, plan.groups, row0);
     splitTypes(items, plan.groups);

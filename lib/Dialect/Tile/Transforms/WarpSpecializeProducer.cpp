@@ -21,7 +21,8 @@ namespace {
 class Producer {
 public:
   Producer(Plan &plan, int64_t number) : plan(plan), number(number) {}
-  LogicalResult collect();
+  LogicalResult collectLoads();
+  LogicalResult collectTransforms();
   void emit(Block &block, OpBuilder &builder, IRMapping &mapping);
 
 private:
@@ -74,6 +75,8 @@ LogicalResult Producer::addOp(Operation *op) {
   if (op == plan.items || !needed.insert(op).second)
     return success();
   for (Value operand : op->getOperands()) {
+    if (isa<TransformOp>(op)) // of a stage that the role waits for
+      continue;
     // Initial values of a loop count one by one.
     if (auto loop = dyn_cast<scf::ForOp>(op); loop && llvm::is_contained(loop.getInitArgs(), operand))
       continue;
@@ -87,6 +90,8 @@ LogicalResult Producer::addOp(Operation *op) {
   } else if (!isa<scf::IfOp>(op) && op->getNumRegions()) {
     // Another op with regions is copied whole.
     WalkResult result = op->walk([&](Operation *inner) {
+      if (inner == op) // its own operands have been added
+        return WalkResult::advance();
       for (Value operand : inner->getOperands())
         if (!op->isAncestor(operand.getParentRegion()->getParentOp()) && failed(addValue(operand)))
           return WalkResult::interrupt();
@@ -98,7 +103,15 @@ LogicalResult Producer::addOp(Operation *op) {
   return addOp(op->getParentOp());
 }
 
-LogicalResult Producer::collect() {
+LogicalResult Producer::collectTransforms() {
+  WalkResult result = plan.items.walk([&](TransformOp transform) {
+    bool mine = !plan.getRing(transform.getSource().getDefiningOp<LoadOp>()).rows;
+    return mine && failed(addOp(transform)) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult Producer::collectLoads() {
   WalkResult result = plan.items.walk([&](LoadOp load) {
     bool mine = isShared(load) && plan.getRing(load).producer == number;
     return mine && failed(addOp(load)) ? WalkResult::interrupt() : WalkResult::advance();
@@ -171,6 +184,12 @@ void Producer::emit(Block &block, OpBuilder &builder, IRMapping &mapping) {
       Value slot = ProducerAcquireOp::create(builder, load.getLoc(), ring.type, ring.pipeline);
       LoadAsyncOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()),
                           mapping.lookupOrDefault(load.getRow()), slot, ring.pipeline);
+    } else if (auto transform = dyn_cast<TransformOp>(op)) {
+      Ring &ring = plan.getRing(transform.getSource().getDefiningOp<LoadOp>());
+      auto wait = ConsumerWaitOp::create(builder, transform.getLoc(), TypeRange(ring.type), ring.pipeline);
+      mapping.map(transform.getSource(), wait.getSlot());
+      builder.clone(op, mapping);
+      CommitOp::create(builder, transform.getLoc(), ring.ready);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       emitFor(loop, builder, mapping);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
@@ -181,10 +200,8 @@ void Producer::emit(Block &block, OpBuilder &builder, IRMapping &mapping) {
   }
 }
 
-LogicalResult specialize::emitProducer(Plan &plan, OpBuilder builder, int64_t number) {
-  Producer producer(plan, number);
-  if (failed(producer.collect()))
-    return failure();
+/// The role's own list of items, with what `producer` has collected.
+static void emitProgram(Plan &plan, OpBuilder &builder, Producer &producer) {
   SmallVector<StringRef> fields;
   for (Attribute field : plan.items.getFields())
     fields.push_back(cast<StringAttr>(field).getValue());
@@ -193,5 +210,20 @@ LogicalResult specialize::emitProducer(Plan &plan, OpBuilder builder, int64_t nu
   mapping.map(plan.items.getBody().getArguments(), items.getBody().getArguments());
   OpBuilder body(items.getBody().front().getTerminator());
   producer.emit(plan.items.getBody().front(), body, mapping);
+}
+
+LogicalResult specialize::emitProducer(Plan &plan, OpBuilder builder, int64_t number) {
+  Producer producer(plan, number);
+  if (failed(producer.collectLoads()))
+    return failure();
+  emitProgram(plan, builder, producer);
+  return success();
+}
+
+LogicalResult specialize::emitTransformer(Plan &plan, OpBuilder builder) {
+  Producer transformer(plan, -1);
+  if (failed(transformer.collectTransforms()))
+    return failure();
+  emitProgram(plan, builder, transformer);
   return success();
 }

@@ -193,7 +193,10 @@ def TileWarpSpecializePass : Pass<"tile-warp-specialize", "::mlir::tile::KernelO
     consumers have equal shares of the rows (`warps` / `consumers` warps each);
     products are asynchronous, awaited before the first use of their result,
     slots are released behind the last product that reads them. Rows of V behind
-    the end of its view are zeroed, except in loops over whole blocks. With
+    the end of its view are zeroed, except in loops over whole blocks. Stages of
+    keys that a `tile.transform` rewrites pass through one more role of four
+    warps, on pipelines chained to the producer's; each consumer transforms its
+    rows of the query tile itself. With
     `q_in_registers` the query tile is read into fragments once an item.
     What is not of this form is an error that names the op.
   }];
