@@ -90,8 +90,8 @@ static std::optional<Split> findSplit(scf::ForOp loop, StringRef &why) {
   split.carried = it - yield.getOperands().begin();
   bool pure = true;
   loop.getBody()->walk([&](Operation *op) {
-    // What an op with regions does is what the ops in them do, and these are visited too; a transform rewrites a stage of
-    // the step.
+    // What an op with regions does is what the ops in them do, and these are visited too; a transform rewrites a stage
+    // of the step.
     pure &= isa<DotOp, LoadOp, LocalLoadOp, TransformOp>(op) || op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
             isMemoryEffectFree(op) || isa<memref::LoadOp, func::CallOp, YieldOp, scf::YieldOp>(op);
   });
