@@ -36,6 +36,7 @@ constexpr Result ErrorOutOfMemory = 2;
 
 enum Attribute : int {
   MultiprocessorCount = 16,
+  L2CacheSize = 38,
   CapabilityMajor = 75,
   CapabilityMinor = 76,
 };

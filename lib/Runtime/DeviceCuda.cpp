@@ -88,6 +88,9 @@ public:
     text = buffer;
     int major = 0, minor = 0;
     ATTNRT_TRY(check(driver().deviceGetAttribute(&units, cuda::MultiprocessorCount, id), "cuDeviceGetAttribute"));
+    int bytes = 0;
+    ATTNRT_TRY(check(driver().deviceGetAttribute(&bytes, cuda::L2CacheSize, id), "cuDeviceGetAttribute"));
+    cache = bytes;
     ATTNRT_TRY(check(driver().deviceGetAttribute(&major, cuda::CapabilityMajor, id), "cuDeviceGetAttribute"));
     ATTNRT_TRY(check(driver().deviceGetAttribute(&minor, cuda::CapabilityMinor, id), "cuDeviceGetAttribute"));
     capability = 10 * major + minor;

@@ -10,9 +10,11 @@
 // read the same page list. Where whole units balance badly, the units are laid
 // end to end and the line is cut into equal shares at tile boundaries.
 //
-// Wide classes (prefill) are bound by arithmetic: each (piece, head) goes, the
-// longest first, to the CTA with the least work. Units longer than a CTA's
-// share are cut.
+// Wide classes (prefill) are bound by arithmetic, as long as K and V come from
+// the cache that the CTAs share. So items are handed out in sections whose K and V
+// fit there: some requests, or some heads of a long one. In a section each
+// (piece, head) goes, the longest first, to the CTA with the least work so far.
+// Units longer than a CTA's share are cut.
 //
 // Ties break by index, so the same batch gives the same plan.
 //
@@ -101,19 +103,64 @@ int64_t PlanImpl::assignGroups(int kernel, int groups) {
   return loads.largest() << shift;
 }
 
-/// Longest first, each head of a piece on its own; with `record`, `assigned` gets the CTA of (piece in order, head).
+/// What of the shared cache a section's K and V may take: on an H200 (60 MB) 32 MiB were best at every length.
+static int64_t sectionBytes(int64_t cache) { return cache / 16 * 9; }
+
+/// Fills `sequence`: sections in the order of the batch, the dearest pieces of each first.
+void PlanImpl::sequenceItems(int kernel, int headTiles) {
+  const Manifest &m = manifest();
+  const KernelState &state = kernelState[kernel];
+  const int64_t budget = sectionBytes(options.cache >= 0 ? options.cache : device().sharedCache());
+  const int64_t keyBytes = int64_t(m.headDimQk + m.headDimVo) * elementBytes(m.typeKv);
+  const int tilesOfHead = headTiles / m.headsKv; // query tiles that read the same K and V
+  sequence.clear();
+  auto section = [&](int first, int last, int firstHead, int endHead) {
+    sortPieces(pieces, first, last, order);
+    for (uint64_t key : order)
+      sequence.push_back({static_cast<int32_t>(key), firstHead, endHead});
+  };
+  if (budget <= 0 || tilesOfHead < 1)
+    return section(state.firstPiece, state.lastPiece, 0, headTiles);
+  int from = state.firstPiece;
+  int64_t held = 0;
+  for (int i = state.firstPiece, end; i < state.lastPiece; i = end) {
+    const Unit &unit = units[pieces[i].unit];
+    auto sameKeys = [&](const Unit &other) { return other.level == unit.level && other.table == unit.table; };
+    int64_t keys = unit.kvLen; // a request without keys may stand where the next one begins
+    for (end = i + 1; end < state.lastPiece && sameKeys(units[pieces[end].unit]); ++end)
+      keys = std::max<int64_t>(keys, units[pieces[end].unit].kvLen);
+    const int64_t head = keys * keyBytes, all = head * m.headsKv;
+    if (held + all > budget && i > from) {
+      section(from, i, 0, headTiles);
+      from = i;
+      held = 0;
+    }
+    held += all;
+    if (all <= budget)
+      continue;
+    const int most = static_cast<int>(std::max<int64_t>(budget / head, 1)), parts = (m.headsKv + most - 1) / most;
+    for (int p = 0; p < parts; ++p)
+      section(i, end, m.headsKv * p / parts * tilesOfHead, m.headsKv * (p + 1) / parts * tilesOfHead);
+    from = end;
+    held = 0;
+  }
+  section(from, state.lastPiece, 0, headTiles);
+}
+
+/// Longest first, each head of a piece on its own; with `record`, `assigned` gets the CTA of each item in sequence.
 int64_t PlanImpl::assignItems(int kernel, int ctas, int headTiles, bool record) {
   KernelState &state = kernelState[kernel];
-  int shift = sortPieces(pieces, state.firstPiece, state.lastPiece, order);
+  sequenceItems(kernel, headTiles);
+  int shift = 0;
   while ((state.cost * headTiles >> shift) >= (int64_t(1) << 38))
     ++shift;
   LoadHeap loads(heap, ctas);
   if (record)
-    assigned.resize(order.size() * headTiles);
+    assigned.resize(int64_t(state.lastPiece - state.firstPiece) * headTiles);
   int32_t *out = assigned.data();
-  for (uint64_t key : order) {
-    uint64_t cost = (pieces[static_cast<uint32_t>(key)].cost >> shift) + (shift != 0);
-    for (int h = 0; h < headTiles; ++h) {
+  for (const ItemRun &run : sequence) {
+    uint64_t cost = (pieces[run.piece].cost >> shift) + (shift != 0);
+    for (int h = run.firstHead; h < run.endHead; ++h) {
       if (record)
         *out++ = loads.top();
       loads.addToTop(cost);

@@ -226,13 +226,13 @@ static Status emitKernel(PlanImpl &p, int k) {
     return Status();
   }
 
-  // Fills p.order with the pieces, the longest first; a shared list (counter) is just that.
+  // Fills p.sequence; a shared list (counter) is just that.
   p.assignItems(k, desc.counter ? 1 : place.ctas, heads, !desc.counter);
   if (desc.counter) {
     int64_t next = 0;
-    for (uint64_t key : p.order) {
-      AttnWorkItem item = base(p.pieces[static_cast<uint32_t>(key)]);
-      for (int h = 0; h < heads; ++h)
+    for (const ItemRun &run : p.sequence) {
+      AttnWorkItem item = base(p.pieces[run.piece]);
+      for (int h = run.firstHead; h < run.endHead; ++h)
         items[next++] = forHead(item, h);
     }
     indptr[place.ctas] = static_cast<int32_t>(next);
@@ -244,9 +244,9 @@ static Status emitKernel(PlanImpl &p, int k) {
     indptr[c + 1] += indptr[c];
   p.groupStart.assign(indptr, indptr + place.ctas);
   const int32_t *cta = p.assigned.data();
-  for (uint64_t key : p.order) {
-    AttnWorkItem item = base(p.pieces[static_cast<uint32_t>(key)]);
-    for (int h = 0; h < heads; ++h)
+  for (const ItemRun &run : p.sequence) {
+    AttnWorkItem item = base(p.pieces[run.piece]);
+    for (int h = run.firstHead; h < run.endHead; ++h)
       items[p.groupStart[*cta++]++] = forHead(item, h);
   }
   return Status();

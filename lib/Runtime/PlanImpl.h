@@ -72,6 +72,12 @@ struct Piece {
   int32_t cost = 0;
 };
 
+/// A piece's items of heads [firstHead, endHead), in head tiles.
+struct ItemRun {
+  int32_t piece = 0;
+  int32_t firstHead = 0, endHead = 0;
+};
+
 struct PlanImpl {
   std::shared_ptr<Executable> executable;
   PlanOptions options;
@@ -108,6 +114,7 @@ struct PlanImpl {
   std::vector<Unit> units;
   std::vector<Piece> pieces;
   std::vector<uint64_t> order;
+  std::vector<ItemRun> sequence; ///< of a wide kernel: its items in the order in which they are handed out
   std::vector<uint64_t> heap;
   std::vector<int32_t> assigned, groupStart, tokenCount, tokenPiece;
   std::vector<int64_t> registers;
@@ -155,6 +162,7 @@ struct PlanImpl {
   void balance();
   void balanceKernel(int kernel);
   int64_t assignGroups(int kernel, int groups);
+  void sequenceItems(int kernel, int headTiles);
   int64_t assignItems(int kernel, int ctas, int headTiles, bool record);
   // PlanEmit.cpp
   Status emit();

@@ -61,6 +61,8 @@ public:
   int ordinal() const { return number; }
   /// Streaming multiprocessors, or threads of the CPU.
   int computeUnits() const { return units; }
+  /// Bytes of the cache that all units share (L2); 0: unknown, or not worth planning for.
+  int64_t sharedCache() const { return cache; }
   const std::string &name() const { return text; }
   /// 10 * major + minor on CUDA, 0 on the CPU.
   int computeCapability() const { return capability; }
@@ -100,6 +102,7 @@ protected:
   DeviceKind deviceKind;
   int number;
   int units = 1;
+  int64_t cache = 0;
   int capability = 0;
   std::string text;
 };

@@ -43,9 +43,10 @@ enum class Hint : int { FromBundle = 0, On = 1, Off = 2 };
 struct PlanOptions {
   Maxima maxima;
   SplitPolicy policy = SplitPolicy::Auto;
-  int64_t chunk = 0; ///< keys, rounded up to a multiple of the kernel's tile; 0: 4096
-  int32_t ctas = 0;  ///< CTAs of each kernel; 0: compute units x ctas_per_sm
-  int32_t units = 0; ///< compute units to use; 0: the device's
+  int64_t chunk = 0;  ///< keys, rounded up to a multiple of the kernel's tile; 0: 4096
+  int32_t ctas = 0;   ///< CTAs of each kernel; 0: compute units x ctas_per_sm
+  int32_t units = 0;  ///< compute units to use; 0: the device's
+  int64_t cache = -1; ///< bytes of the cache that units share; -1: the device's, 0: not planned for
   Hint causal = Hint::FromBundle;
   bool fixedGrid = false; ///< launch every kernel always, so that a captured graph stays valid
 };

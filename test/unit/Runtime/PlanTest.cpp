@@ -272,6 +272,41 @@ TEST(Plan, SplitsOneLongRequest) {
   EXPECT_EQ(batch.check(), "");
 }
 
+// Items of wide kernels are handed out in sections whose K and V fit the shared cache: here one KV head of one request.
+TEST(Plan, SectionsOfTheSharedCache) {
+  Shape shape;
+  auto executable = load(manifest(shape));
+  Batch batch(shape);
+  batch.addRequests({300, 0, 300, 300, 300});
+  batch.addLevel({300, 0, 300, 300, 300});
+  batch.fill();
+  const int64_t head = 300 * (shape.dimQk + shape.dimVo) * elementBytes(executable->manifest().typeKv);
+  auto sections = [&](int64_t cache) {
+    PlanOptions options;
+    options.ctas = 3;
+    options.cache = cache;
+    auto plan = makePlan(executable, options);
+    EXPECT_OK(plan->plan(batch.input(), nullptr));
+    const AttnWorkItem *items;
+    const int32_t *indptr;
+    int64_t count;
+    int32_t ctas;
+    EXPECT_OK(plan->items(2, items, count, indptr, ctas));
+    EXPECT_EQ(count, 4 * 4 * shape.headsQo); // requests, row tiles, heads
+    int changes = 0;
+    for (int c = 0; c < ctas; ++c)
+      for (int i = indptr[c]; i + 1 < indptr[c + 1]; ++i)
+        changes += items[i].request != items[i + 1].request || items[i].head / 2 != items[i + 1].head / 2;
+    EXPECT_OK(plan->run(batch.operands(), nullptr));
+    EXPECT_EQ(batch.check(), "");
+    return changes;
+  };
+  EXPECT_LE(sections(2 * head), 3 * 7); // eight sections, each CTA takes part in each
+  EXPECT_GT(sections(0), 3 * 7);
+  EXPECT_EQ(sections(0), sections(int64_t(1) << 30)); // all in one
+  EXPECT_LE(sections(32), 3 * 7);                     // nothing fits: one head at a time
+}
+
 TEST(Plan, BalanceOfManyRequests) {
   Shape shape;
   shape.headsQo = 32, shape.headsKv = 8;
