@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""Prefill beside other libraries, in one process: dense, ragged, paged and variants, burst and sustained.
+
+  prefill.py build OUT --compiler build/bin/attn-compile [--target sm_90a]    bundles (no GPU needed)
+  prefill.py run OUT [--rounds N] [--sustained N] [--only WORD,...] [--peers fa3,cudnn,flash,flex] [--json F]
+
+`run` needs torch, and attn_mlir on the path; peers that are not installed are left out (fa3: the wheel fa3-fwd). Random normal
+bf16; a CUDA graph of four calls; burst: 8 calls after 0.15 s idle, the last 4 timed; sustained: 0.35 s back to back, the second half.
+Every row is compared with float32 arithmetic on one head before it is timed. FLOPs: 2 x heads x (pairs that the mask keeps) x (Dqk + Dvo).
+Ratios are peer's time over ours, round by round: above 1 ours is faster."""
+import argparse, concurrent.futures, json, math, os, statistics, subprocess, sys, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "first_light"))
+
+CAUSAL = """  attn.hook mask (%at: !attn.coord) {
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %in = arith.cmpi sle, %k, %q : index
+    attn.yield %in : i1
+  }
+"""
+WINDOW = """  attn.hook mask (%at: !attn.coord) {
+    %c = arith.constant 1024 : index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %back = arith.subi %q, %k : index
+    %near = arith.cmpi slt, %back, %c : index
+    %past = arith.cmpi sle, %k, %q : index
+    %in = arith.andi %near, %past : i1
+    attn.yield %in : i1
+  }
+"""
+CAP = """  attn.hook logits (%x: f32, %at: !attn.coord) {
+    %cap = arith.constant 50.0 : f32
+    %inverse = arith.constant 0.02 : f32
+    %0 = arith.mulf %x, %inverse : f32
+    %1 = math.tanh %0FAST : f32
+    %2 = arith.mulf %1, %cap : f32
+    attn.yield %2 : f32
+  }
+"""
+ALIBI = """  attn.hook logits (%x: f32, %at: !attn.coord) {
+    %h = attn.q_head %at
+    %slope = memref.load %slopes[%h] : memref<?xf32>
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %d = arith.subi %k, %q : index
+    %di = arith.index_cast %d : index to i32
+    %df = arith.sitofp %di : i32 to f32
+    %y = math.fma %slope, %df, %x : f32
+    attn.yield %y : f32
+  }
+"""
+VARIANTS = {"full": "", "causal": CAUSAL, "window": WINDOW, "softcap": CAP.replace("FAST", " fastmath<afn>") + CAUSAL,
+            "softcap-exact": CAP.replace("FAST", "") + CAUSAL, "alibi": ALIBI + CAUSAL}
+
+# name: query heads, KV heads, Dqk, Dvo, page (0: ragged), variant, requests (query rows, keys)
+ROWS = {}
+
+
+def add(title, heads, kv, d, dv, page, variant, requests):
+    ROWS[title] = dict(heads=heads, kv=kv, d=d, dv=dv, page=page, variant=variant, requests=requests)
+
+
+for _s in (1024, 2048, 4096, 8192, 16384):
+    for _v in ("full", "causal"):
+        add(f"dense-{_s // 1024}k-{_v}", 16, 16, 128, 128, 0, _v, [(_s, _s)] * (16384 // _s))
+for _s in (4096, 8192):
+    add(f"gqa-{_s // 1024}k-causal", 32, 8, 128, 128, 0, "causal", [(_s, _s)] * (16384 // _s))
+for _h, _d, _dv in ((32, 64, 64), (8, 256, 256), (16, 192, 128)):
+    for _v in ("full", "causal"):
+        add(f"d{_d}-4k-{_v}", _h, _h, _d, _dv, 0, _v, [(4096, 4096)] * 4)
+for _page in (1, 8, 16, 64, 128):
+    add(f"page{_page}-4k-causal", 32, 8, 128, 128, _page, "causal", [(4096, 4096)] * 4)
+add("page16-8k-causal", 32, 8, 128, 128, 16, "causal", [(8192, 8192)] * 2)
+add("page16-append-causal", 32, 8, 128, 128, 16, "causal", [(512, 8192)] * 8)
+add("skewed-causal", 32, 8, 128, 128, 0, "causal", [(8192, 8192)] + [(512 + 64 * i, 512 + 64 * i) for i in range(12)])
+for _v in ("softcap", "softcap-exact", "window", "alibi"):
+    add(f"{_v}-8k", 16, 16, 128, 128, 0, _v, [(8192, 8192)] * 2)
+
+
+def statement(row):
+    h, kv, d, dv, page = (row[x] for x in ("heads", "kv", "d", "dv", "page"))
+    q, o = f"memref<?x{h}x{d}xbf16>", f"memref<?x{h}x{dv}xbf16>"
+    k, v = (f"memref<?x{page}x{kv}x{n}xbf16>" if page else f"memref<?x{kv}x{n}xbf16>" for n in (d, dv))
+    index, lse = "memref<?xi32>", f"memref<?x{h}xf32>"
+    tables = (f", %pages: {index}, %last: {index}", f" indices(%pages : {index}) last(%last : {index})") if page else ("", "")
+    bias = row["variant"] == "alibi"
+    return f"""attn.variant @variant({"%slopes: memref<?xf32>" if bias else ""}) {{
+{VARIANTS[row["variant"]]}}}
+func.func @attend(%q: {q}, %qo: {index}, %k: {k}, %v: {v}, %indptr: {index}{tables[0]}, %o: {o}, %lse: {lse}{", %slopes: memref<?xf32>" if bias else ""}) {{
+  attn.attention @variant({"%slopes : memref<?xf32>" if bias else ""}) q(%q, %qo : {q}, {index}) kv(%k, %v : {k}, {v}) indptr(%indptr : {index}){tables[1]}
+    outs(%o : {o}, %lse : {lse}) {{format = #attn.format<{"paged" if page else "ragged"}>}}
+  return
+}}
+"""
+
+
+def chosen(args):
+    words = args.only.split(",") if args.only else []
+    return {n: r for n, r in ROWS.items() if not words or any(w in n for w in words)}
+
+
+def build(args):
+    os.makedirs(args.out, exist_ok=True)
+    made = {}  # rows of the same statement share a bundle
+
+    def one(item):
+        text, names = item
+        path = os.path.join(args.out, names[0])
+        open(path + ".mlir", "w").write(text)
+        done = subprocess.run([args.compiler, path + ".mlir", f"--target={args.target}", "-o", path + ".bundle"], capture_output=True, text=True)
+        return f"{' '.join(names)}: {done.stderr.strip()[:200] or 'ok'}"
+
+    for name, row in chosen(args).items():
+        made.setdefault(statement(row), []).append(name)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        print("\n".join(pool.map(one, made.items())), flush=True)
+    json.dump({n: names[0] for names in made.values() for n in names}, open(os.path.join(args.out, "bundles.json"), "w"))
+
+
+def kept(row):
+    """Pairs of query and key that the mask keeps, of all requests."""
+    total = 0
+    for n, keys in row["requests"]:
+        if row["variant"] == "full":
+            total += n * keys
+        elif row["variant"] == "window":
+            total += sum(min(1024, keys - n + i + 1) for i in range(n))
+        else:
+            total += n * keys - n * (n - 1) // 2
+    return total
+
+
+class Case:
+    def __init__(self, row, torch):
+        self.row, self.torch = row, torch
+        h, kv, d, dv, page = (row[x] for x in ("heads", "kv", "d", "dv", "page"))
+        make = lambda *shape: torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+        self.lens, self.keys = [n for n, _ in row["requests"]], [n for _, n in row["requests"]]
+        self.q, self.k, self.v = make(sum(self.lens), h, d), make(sum(self.keys), kv, d), make(sum(self.keys), kv, dv)
+        self.slopes = torch.exp2(-8.0 * (torch.arange(h, device="cuda") + 1) / h)
+        self.o = torch.full((sum(self.lens), h, dv), float("nan"), device="cuda", dtype=torch.bfloat16)
+        self.lse = torch.empty(sum(self.lens), h, device="cuda")
+        if page:
+            counts = [-(-n // page) for n in self.keys]
+            self.table = torch.randperm(sum(counts), device="cuda").to(torch.int32)
+            self.counts = counts
+            spread = lambda x: self.paginate(x, page)
+            self.pk, self.pv = spread(self.k), spread(self.v)
+
+    def paginate(self, x, page):
+        out = self.torch.zeros(sum(self.counts), page, *x.shape[1:], device="cuda", dtype=x.dtype)
+        at = first = 0
+        for n, count in zip(self.keys, self.counts):
+            padded = self.torch.zeros(count * page, *x.shape[1:], device="cuda", dtype=x.dtype)
+            padded[:n] = x[at : at + n]
+            out[self.table[first : first + count].long()] = padded.view(count, page, *x.shape[1:])
+            at, first = at + n, first + count
+        return out
+
+    def ours(self, am, bundle):
+        import numpy as np
+        page = self.row["page"]
+        offsets = lambda x: np.cumsum([0] + list(x)).astype(np.int32)
+        how = dict(qo_indptr=offsets(self.lens), kv_indptr=offsets(self.counts if page else self.keys))
+        if page:
+            how.update(kv_last=np.array([n - (c - 1) * page for n, c in zip(self.keys, self.counts)], np.int32), pages=self.table)
+        plan = am.Executable(bundle, "cuda").plan(**how)
+        params = {"slopes": self.slopes} if self.row["variant"] == "alibi" else None
+        k, v = (self.pk, self.pv) if page else (self.k, self.v)
+        self.plan = plan
+        return lambda: plan.run(q=self.q, k=k, v=v, o=self.o, lse=self.lse, params=params, stream=self.torch.cuda.current_stream().cuda_stream)
+
+    def check(self, out, who):
+        """One head of the first and the last request against float32; "" when it is right."""
+        torch, row = self.torch, self.row
+        for r in {0, len(self.lens) - 1}:
+            a, b = sum(self.lens[:r]), sum(self.keys[:r])
+            n, keys = self.lens[r], self.keys[r]
+            h = row["heads"] - 1
+            q = self.q[a + n - min(n, 512) : a + n, h].float()
+            k, v = (x[b : b + keys, h // (row["heads"] // row["kv"])].float() for x in (self.k, self.v))
+            s = q @ k.T / math.sqrt(row["d"])
+            at = torch.arange(keys - len(q), keys, device="cuda")[:, None]
+            key = torch.arange(keys, device="cuda")[None]
+            if row["variant"].startswith("softcap"):
+                s = 50 * torch.tanh(s / 50)
+            if row["variant"] == "alibi":
+                s = s + self.slopes[h] * (key - at)
+            if row["variant"] != "full":
+                s = s.masked_fill(key > at, float("-inf"))
+            if row["variant"] == "window":
+                s = s.masked_fill(at - key >= 1024, float("-inf"))
+            want, got = s.softmax(-1) @ v, out[a + n - len(q) : a + n, h].float()
+            error = ((got - want).norm() / want.norm()).item()
+            if not error < 1e-2:
+                return f"WRONG {who}: relative error {error:.2e} in request {r}"
+        return ""
+
+    def rows_of(self, out):
+        """(tokens, heads, Dvo) of what a peer returned: that, or (requests, heads, length, Dvo)."""
+        out = out[0] if isinstance(out, tuple) else out
+        return out.transpose(1, 2).reshape(self.o.shape) if out.dim() == 4 else out
+
+    def peers(self, names):
+        torch, row = self.torch, self.row
+        causal, same = row["variant"] != "full", len({*self.lens}) == 1 and self.lens == self.keys
+        equal = lambda x: x.view(len(self.lens), self.lens[0], *x.shape[1:])
+        out = {}
+        if "fa3" in names and row["variant"] not in ("alibi", "softcap-exact"):
+            try:
+                import fa3_fwd_interface as fa3
+                more = dict(causal=causal, window_size=(1023, 0) if row["variant"] == "window" else (-1, -1), softcap=50.0 if row["variant"] == "softcap" else 0.0)
+                if not row["page"]:  # the wheel has no paged kernels
+                    cu = [torch.tensor([sum(x[:i]) for i in range(len(x) + 1)], dtype=torch.int32, device="cuda") for x in (self.lens, self.keys)]
+                    out["fa3"] = lambda: fa3.flash_attn_varlen_func(self.q, self.k, self.v, *cu, max(self.lens), max(self.keys), **more)
+            except ImportError:
+                pass
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        for name, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
+            if name in names and same and row["variant"] in ("full", "causal"):
+                q, k, v = (equal(x).transpose(1, 2) for x in (self.q, self.k, self.v))
+
+                def call(backend=backend, q=q, k=k, v=v):
+                    with sdpa_kernel(backend):
+                        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=row["heads"] != row["kv"])
+
+                out[name] = call
+        if "flex" in names and same and row["variant"] in ("window", "alibi", "softcap", "softcap-exact"):
+            from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+            far = 1024 if row["variant"] == "window" else 1 << 30
+            mask = create_block_mask(lambda b, h, i, j: (i >= j) & (i - j < far), None, None, self.lens[0], self.lens[0], device="cuda")
+            slopes = self.slopes
+            score = {"alibi": lambda s, b, h, i, j: s + slopes[h] * (j - i), "window": None}.get(row["variant"], lambda s, b, h, i, j: 50 * torch.tanh(s / 50))
+            q, k, v = (equal(x).transpose(1, 2) for x in (self.q, self.k, self.v))
+            flex = torch.compile(flex_attention, dynamic=False)
+            out["flex"] = lambda: flex(q, k, v, score_mod=score, block_mask=mask)
+        return out
+
+
+def run(args):
+    import torch
+    import attn_mlir as am
+    from gate import burst, graph, sustained
+    torch.manual_seed(0)
+    print(torch.cuda.get_device_name(), "torch", torch.__version__, flush=True)
+    bundles = json.load(open(os.path.join(args.out, "bundles.json")))
+    rows = []
+    for name, row in chosen(args).items():
+        if name not in bundles:
+            continue
+        try:
+            case = Case(row, torch)
+            call = case.ours(am, os.path.join(args.out, bundles[name] + ".bundle"))
+            call()
+            torch.cuda.synchronize()
+        except Exception as e:  # a bundle that was not built or does not load
+            print(f"{name:22s} {str(e)[:150]}", flush=True)
+            continue
+        wrong = case.check(case.o, "ours")
+        if wrong:
+            print(f"{name:22s} {wrong}", flush=True)
+            continue
+        fns = {"ours": call}
+        for peer, f in case.peers(args.peers.split(",")).items():
+            try:
+                wrong = case.check(case.rows_of(f()), peer)
+                if wrong:
+                    print(f"{name:22s} {wrong}", flush=True)
+                else:
+                    fns[peer] = f
+            except Exception as e:
+                print(f"{name:22s} {peer}: {str(e).splitlines()[0][:120]}", flush=True)
+        gs = {n: graph(f) for n, f in fns.items()}
+        rb, rs = ({n: [] for n in fns} for _ in range(2))
+        for times, count, time_one in ((rb, args.rounds, burst), (rs, args.sustained, lambda g: sustained(g, est))):
+            for r in range(count):
+                order = list(gs)[r % len(gs) :] + list(gs)[: r % len(gs)]
+                for n in order if r % 2 == 0 else order[::-1]:
+                    est = statistics.median(rb[n]) if rb[n] else 1.0
+                    times[n].append(time_one(gs[n]))
+        flops = 2 * row["heads"] * kept(row) * (row["d"] + row["dv"])
+        line = f"{name:22s}"
+        for n in fns:
+            tf = [flops / statistics.median(t[n]) / 1e9 if t[n] else 0 for t in (rb, rs)]
+            line += f" | {n} {tf[0]:5.1f}/{tf[1]:5.1f}"
+            if n != "ours":
+                for t in (rb, rs):
+                    each = sorted(p / o for p, o in zip(t[n], t["ours"]))
+                    line += f" {statistics.median(each):.3f} ({each[0]:.3f}-{each[-1]:.3f})" if each else ""
+        print(line, flush=True)
+        rows.append(dict(name=name, burst=rb, sustained=rs, flops=flops))
+        del gs, fns, case
+        torch.cuda.empty_cache()
+    if args.json:
+        json.dump(rows, open(args.json, "w"))
+
+
+p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+p.add_argument("step", choices=["build", "run"])
+p.add_argument("out")
+p.add_argument("--compiler", default="attn-compile"); p.add_argument("--target", default="sm_90a")
+p.add_argument("--rounds", type=int, default=7); p.add_argument("--sustained", type=int, default=3)
+p.add_argument("--only"); p.add_argument("--peers", default="fa3,cudnn"); p.add_argument("--json")
+args = p.parse_args()
+build(args) if args.step == "build" else run(args)
