@@ -274,9 +274,10 @@ def Tile_MapOp : Tile_Op<"map", [SingleBlock, RecursiveMemoryEffects, AttrSizedO
 def Tile_MaskOp : Tile_Op<"mask", [SingleBlock, RecursiveMemoryEffects, AttrSizedOperandSegments]> {
   let summary = "keeps the elements for which the region yields true, puts `other` elsewhere";
   let description = [{
-    `unless %j in [%lo, %hi)`: the author of the op vouches that no element is
-    dropped when lo <= j and j + (extent of the key dimension(s)) <= hi; a pass
-    may then remove the mask from that part of a loop, citing the interval.
+    `unless %j in [%lo, %hi)`: the author of the op vouches that no element of
+    rows that exist is dropped when lo <= j and j + (extent of the key
+    dimension(s)) <= hi; a pass may then remove the mask from that part of a
+    loop, and code may branch around it, citing the interval.
     ```
     %y = tile.mask %x (%qp = %qpos[0] : !row) at (%r, %c) unless %j in [%lo, %hi) keys 128 : !s { ... tile.yield %in : i1 }
     ```
