@@ -103,7 +103,8 @@ int64_t PlanImpl::assignGroups(int kernel, int groups) {
   return loads.largest() << shift;
 }
 
-/// What of the shared cache a section's K and V may take: on an H200 (60 MB) 32 MiB were best at every length.
+/// What of the shared cache a section's K and V may take: 32 MiB of an H200's 60, as the schedule of the hand-written
+/// kernels has it (benchmarks/first_light/gate.py). Other shares were not measured.
 static int64_t sectionBytes(int64_t cache) { return cache / 16 * 9; }
 
 /// Fills `sequence`: sections in the order of the batch, the dearest pieces of each first.
@@ -119,7 +120,7 @@ void PlanImpl::sequenceItems(int kernel, int headTiles) {
     for (uint64_t key : order)
       sequence.push_back({static_cast<int32_t>(key), firstHead, endHead});
   };
-  if (budget <= 0 || tilesOfHead < 1)
+  if (budget <= 0)
     return section(state.firstPiece, state.lastPiece, 0, headTiles);
   int from = state.firstPiece;
   int64_t held = 0;

@@ -293,10 +293,8 @@ static LogicalResult emitAwait(Emitter &e, AwaitOp op) {
   if (op.getAfter()) {
     Regs firsts;
     for (const Regs &row : e.partials.lookup(op.getAfter()))
-      if (!row.empty())
-        firsts.push_back(row[std::min<int64_t>(op.getTerms(), row.size()) - 1]);
-    if (!firsts.empty())
-      holdBehind(e, firsts);
+      firsts.push_back(row[std::min<int64_t>(op.getTerms(), row.size()) - 1]);
+    holdBehind(e, firsts);
   }
   tie(e, "wgmma.wait_group.sync.aligned " + std::to_string(e.inFlight.size()) + ";", accumulators, {});
   e.fenceNeeded = true;

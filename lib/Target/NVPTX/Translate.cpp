@@ -62,7 +62,8 @@ static void markConvergent(llvm::Module &module) {
 
 namespace {
 /// Leaves out one of the back end's passes: straight-line strength reduction compares each product with all before it,
-/// which took up to 90 % of the time to PTX in kernels whose hooks work on positions. ptxas repeats what it does.
+/// which took up to 90 % of the time to PTX in kernels whose hooks work on positions (docs/Performance.md, Compile
+/// time).
 class PassGate final : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }

@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "Kernels.h"
 #include "attn/Dialect/Tile/IR/Layout.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
@@ -214,11 +214,9 @@ struct TileTransformStagesPass : public tile::impl::TileTransformStagesPassBase<
 
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    auto config = kernel->getAttrOfType<attn::ConfigAttr>("config");
-    if (!config) {
-      kernel.emitOpError() << "has no config, expected an attribute 'config' of kind #attn.config";
+    attn::ConfigAttr config = requireConfig(kernel);
+    if (!config || failed(checkLevel(kernel, Level::Logical, "it runs before layouts, pipelines and roles exist")))
       return signalPassFailure();
-    }
     SmallVector<OpOperand *> ends;
     kernel.walk([&](Operation *op) {
       if (auto dot = dyn_cast<DotOp>(op))

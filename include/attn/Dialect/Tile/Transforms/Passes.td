@@ -137,7 +137,12 @@ def TileFoldScalePass : Pass<"tile-fold-scale", "::mlir::tile::KernelOp"> {
     constant, and use it only for the carried maximum and the exponentials, as
     attn-to-tile writes it, keeps its maximum in units of the logits without
     that factor: `exp2(c x - c m)` is one fma where a product and a difference
-    stood. Rounds once instead of twice. Other loops stay.
+    stood. Rounds once instead of twice. Other loops stay. In scalars:
+    ```
+    y = x * c;  m' = max(m, y);  p = exp2(y - m')
+    // becomes
+    m' = max(m, x);  p = exp2(fma(x, c, -(m' * c)))
+    ```
   }];
   let statistics = [Statistic<"numLoops", "num-loops", "loops with a factor moved">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
@@ -151,6 +156,11 @@ def TileReverseKeysPass : Pass<"tile-reverse-keys", "::mlir::tile::KernelOp"> {
     first, and a range without keys visits one block, wholly masked, so that
     every item has the same steps (`tile.at_least_once`). Sums are taken in
     another order.
+    ```
+    scf.for %j = %lo to %hi step %c128 { ... %j ... }
+    // becomes, with %last the first row of the last block
+    scf.for %i = %lo to %end step %c128 { %j = %lo + %last - %i ... }
+    ```
   }];
   let statistics = [Statistic<"numLoops", "num-loops", "loops reversed">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -212,6 +222,16 @@ def TileStoreRolePass : Pass<"tile-store-role", "::mlir::tile::KernelOp"> {
     tiles to the stage that held the query and hand it on by a chained
     pipeline, the role copies it to memory and frees it. Tiles with fewer rows
     are stored as before. Other kernels stay as they are.
+    ```
+    tile.store %o, %view[%row] : !tile, !view
+    // becomes in the consumers
+    scf.if %whole { tile.local_store %o, %slot } else { tile.store %o, %view[%row] }
+    tile.commit %chained
+    // and in the role
+    %slot = tile.consumer_wait %chained
+    scf.if %whole { tile.store_async %slot, %view[%c0] }
+    tile.consumer_release %chained
+    ```
   }];
   let statistics = [Statistic<"numStores", "num-stores", "stores that got a role">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -227,6 +247,14 @@ def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
     next one's first product beside the last one of the item before; the fields
     that they use travel as words with the query tile. An item with 0 rows ends
     the stream. Needs two stages of query tiles to look ahead, works with one.
+    ```
+    tile.for_each (...) { first product; key loops; last product; results }
+    // becomes in the consumers
+    first product of the first item
+    scf.while { key loops; wait for the next item; condition: it has rows }
+    do { the next item's first product beside the last one; results }
+    last product; results
+    ```
   }];
   let statistics = [
     Statistic<"numStreams", "num-streams", "kernels whose items became a stream">,
