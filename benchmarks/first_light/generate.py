@@ -3,28 +3,8 @@
 for generated_gate.py.      generate.py BUILD OUT      (needs ptxas on PATH; no GPU)"""
 import json, os, struct, subprocess, sys
 
-MASK = """  attn.hook mask (%at: !attn.coord) {
-    %q = attn.q_pos %at
-    %k = attn.kv_pos %at
-    %in = arith.cmpi sle, %k, %q : index
-    attn.yield %in : i1
-  }
-"""
-
-
-def statement(name, causal, page, heads, kv, d, dv):
-    q, o = f"memref<?x{heads}x{d}xbf16>", f"memref<?x{heads}x{dv}xbf16>"
-    k, v = (f"memref<?x{page}x{kv}x{n}xbf16>" if page else f"memref<?x{kv}x{n}xbf16>" for n in (d, dv))
-    mi, ml = "memref<?xi32>", f"memref<?x{heads}xf32>"
-    extra = (f", %idx: {mi}, %last: {mi}", f" indices(%idx : {mi}) last(%last : {mi})") if page else ("", "")
-    return f"""attn.variant @{name}() {{
-{MASK if causal else ""}}}
-func.func @attend(%q: {q}, %qo: {mi}, %k: {k}, %v: {v}, %ind: {mi}{extra[0]}, %o: {o}, %lse: {ml}) {{
-  attn.attention @{name}() q(%q, %qo : {q}, {mi}) kv(%k, %v : {k}, {v}) indptr(%ind : {mi}){extra[1]}
-    outs(%o : {o}, %lse : {ml}) {{format = #attn.format<{"paged" if page else "ragged"}>}}
-  return
-}}
-"""
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from statement import CAUSAL, statement
 
 
 def main():
@@ -38,7 +18,7 @@ def main():
                     continue  # of the other head dims ragged causal and paged full are enough
                 name = f"{'paged' if page else 'ragged'}_{'causal' if causal else 'full'}_{heads}_{kv}_{d}_{dv}"
                 path = f"{out}/{name}"
-                open(path + ".mlir", "w").write(statement(name, causal, page, heads, kv, d, dv))
+                open(path + ".mlir", "w").write(statement(name, CAUSAL if causal else "", heads, kv, d, dv, page))
                 subprocess.run([f"{build}/bin/attn-compile", path + ".mlir", "--target=sm_90a", "--emit=bundle", "-o", path + ".bundle"], check=True)
                 data = open(path + ".bundle", "rb").read()
                 size = struct.unpack("<Q", data[16:24])[0]

@@ -15,33 +15,14 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from statement import CAUSAL, statement
+
 # rows, keys, stages, warps, q_in_registers
 PREFILL = [(128, 64, 2, 4, 0), (128, 32, 3, 4, 0), (128, 64, 2, 8, 0), (128, 64, 2, 8, 1), (128, 128, 2, 8, 0), (64, 64, 2, 4, 0), (64, 64, 2, 2, 0),
            (64, 32, 2, 2, 0)]
 # keys, groups (and warps), stages
 DECODE = [(128, 4, 3), (128, 4, 2), (64, 4, 3), (64, 4, 2), (128, 8, 2)]
-
-
-def variant(target, q, kv, dim, config, paged):
-    buffer = f"memref<?x16x{kv}x{dim}xbf16>" if paged else f"memref<?x{kv}x{dim}xbf16>"
-    rows, lse, index = f"memref<?x{q}x{dim}xbf16>", f"memref<?x{q}xf32>", "memref<?xi32>"
-    tables = f", %indices: {index}, %last: {index}" if paged else ""
-    names = f"indptr(%kv_indptr : {index})" + (f" indices(%indices : {index}) last(%last : {index})" if paged else "")
-    return f"""attn.variant @causal() {{
-  attn.hook mask (%at: !attn.coord) {{
-    %q = attn.q_pos %at
-    %k = attn.kv_pos %at
-    %in = arith.cmpi sle, %k, %q : index
-    attn.yield %in : i1
-  }}
-}}
-func.func @attend(%q: {rows}, %qo_indptr: {index}, %k: {buffer}, %v: {buffer}, %kv_indptr: {index}{tables}, %o: {rows}, %lse: {lse}) {{
-  attn.attention @causal() q(%q, %qo_indptr : {rows}, {index}) kv(%k, %v : {buffer}, {buffer}) {names}
-    outs(%o : {rows}, %lse : {lse})
-    {{format = #attn.format<{"paged" if paged else "ragged"}>, target = #attn.target<"{target}">, configs = [#attn.config<{config}>]}}
-  return
-}}
-"""
 
 
 def candidates(which):
@@ -58,7 +39,8 @@ def build(args):
 
     def one(job):
         which, name, config = job
-        text = variant(args.target, 16 if which == "prefill" else 32, 16 if which == "prefill" else 8, 128, config, which == "decode")
+        heads, kv, page = (16, 16, 0) if which == "prefill" else (32, 8, 16)
+        text = statement("causal", CAUSAL, heads, kv, 128, 128, page, attributes=f', target = #attn.target<"{args.target}">, configs = [#attn.config<{config}>]')
         path = os.path.join(args.out, f"{which}-{name.replace(' ', '-')}")
         open(path + ".mlir", "w").write(text)
         done = subprocess.run([args.compiler, path + ".mlir", f"--target={args.target}", "-o", path + ".bundle"], capture_output=True, text=True)

@@ -10,15 +10,10 @@ Every row is compared with float32 arithmetic on one head before it is timed. FL
 Ratios are peer's time over ours, round by round: above 1 ours is faster."""
 import argparse, concurrent.futures, json, math, os, statistics, subprocess, sys, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "first_light"))
+_here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(_here, ".."), os.path.join(_here, "..", "first_light")]
+from statement import CAUSAL, statement
 
-CAUSAL = """  attn.hook mask (%at: !attn.coord) {
-    %q = attn.q_pos %at
-    %k = attn.kv_pos %at
-    %in = arith.cmpi sle, %k, %q : index
-    attn.yield %in : i1
-  }
-"""
 WINDOW = """  attn.hook mask (%at: !attn.coord) {
     %c = arith.constant 1024 : index
     %q = attn.q_pos %at
@@ -79,21 +74,9 @@ for _v in ("softcap", "softcap-exact", "window", "alibi"):
     add(f"{_v}-8k", 16, 16, 128, 128, 0, _v, [(8192, 8192)] * 2)
 
 
-def statement(row):
-    h, kv, d, dv, page = (row[x] for x in ("heads", "kv", "d", "dv", "page"))
-    q, o = f"memref<?x{h}x{d}xbf16>", f"memref<?x{h}x{dv}xbf16>"
-    k, v = (f"memref<?x{page}x{kv}x{n}xbf16>" if page else f"memref<?x{kv}x{n}xbf16>" for n in (d, dv))
-    index, lse = "memref<?xi32>", f"memref<?x{h}xf32>"
-    tables = (f", %pages: {index}, %last: {index}", f" indices(%pages : {index}) last(%last : {index})") if page else ("", "")
-    bias = row["variant"] == "alibi"
-    return f"""attn.variant @variant({"%slopes: memref<?xf32>" if bias else ""}) {{
-{VARIANTS[row["variant"]]}}}
-func.func @attend(%q: {q}, %qo: {index}, %k: {k}, %v: {v}, %indptr: {index}{tables[0]}, %o: {o}, %lse: {lse}{", %slopes: memref<?xf32>" if bias else ""}) {{
-  attn.attention @variant({"%slopes : memref<?xf32>" if bias else ""}) q(%q, %qo : {q}, {index}) kv(%k, %v : {k}, {v}) indptr(%indptr : {index}){tables[1]}
-    outs(%o : {o}, %lse : {lse}) {{format = #attn.format<{"paged" if page else "ragged"}>}}
-  return
-}}
-"""
+def text_of(row):
+    params = "%slopes: memref<?xf32>" if row["variant"] == "alibi" else ""
+    return statement("variant", VARIANTS[row["variant"]], row["heads"], row["kv"], row["d"], row["dv"], row["page"], params)
 
 
 def chosen(args):
@@ -113,7 +96,7 @@ def build(args):
         return f"{' '.join(names)}: {done.stderr.strip()[:200] or 'ok'}"
 
     for name, row in chosen(args).items():
-        made.setdefault(statement(row), []).append(name)
+        made.setdefault(text_of(row), []).append(name)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         print("\n".join(pool.map(one, made.items())), flush=True)
     json.dump({n: names[0] for names in made.values() for n in names}, open(os.path.join(args.out, "bundles.json"), "w"))
