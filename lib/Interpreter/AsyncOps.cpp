@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Machine.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 #include <thread>
 
 using namespace mlir;
@@ -168,7 +169,8 @@ bool Task::runWait(ConsumerWaitOp op) {
     Transfer load = *stage.load;
     stage.load.reset();
     std::vector<Word> data;
-    if (!copyIn(load, data, load.smem->shape, machine.undefinedTails) || !writeSmem(op, *load.smem, data))
+    bool undefinedTail = machine.undefinedTails && !isGather(cast<LoadAsyncOp>(load.op));
+    if (!copyIn(load, data, load.smem->shape, undefinedTail) || !writeSmem(op, *load.smem, data))
       return false;
   }
   auto hold = std::make_shared<Hold>();

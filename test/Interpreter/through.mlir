@@ -1,7 +1,7 @@
 // The passes of a config one by one, each compared with what the kernel meant before the first.
 
 // RUN: attn-interpret %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir --through --runs=1 | FileCheck %s --check-prefix=ROLES
-// RUN: sed -e 's/, consumers = 2//' %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir | attn-interpret --through --runs=1 --split=2 | FileCheck %s --check-prefix=GATHER
+// RUN: sed -e 's/, consumers = 2, load = tma//' %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir | attn-interpret --through --runs=1 --split=2 | FileCheck %s --check-prefix=GATHER
 // ROLES: @prefill: right after {{1[0-9]}} passes
 // GATHER: @prefill: right after {{[4-9]}} passes
 

@@ -3,7 +3,7 @@
 // RUN: attn-opt %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir --pass-pipeline='builtin.module(tile.kernel(attn-schedule-kernel))' -o %t.roles.mlir
 // RUN: FileCheck %s --check-prefix=ROLES --input-file=%t.roles.mlir
 // RUN: attn-interpret %t.roles.mlir --runs=3 | FileCheck %s --check-prefix=RIGHT
-// RUN: sed -e 's/, consumers = 2//' %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir > %t.gather-l.mlir
+// RUN: sed -e 's/, consumers = 2, load = tma//' %S/../Dialect/Tile/Transforms/Inputs/hopper.mlir > %t.gather-l.mlir
 // RUN: attn-opt %t.gather-l.mlir --pass-pipeline='builtin.module(tile.kernel(attn-schedule-kernel))' -o %t.gather.mlir
 // RUN: FileCheck %s --check-prefix=GATHER --input-file=%t.gather.mlir
 // RUN: attn-interpret %t.gather.mlir --runs=3 | FileCheck %s --check-prefix=RIGHT

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 
 using namespace mlir;
@@ -454,7 +455,7 @@ static bool runsOnOneThread(RoleOp role) {
                 auto spread = [](Type type) { return isa<RegType, PendingType>(type); };
                 bool paged = false;
                 if (auto load = dyn_cast<LoadAsyncOp>(op))
-                  paged = load.getView().getType().isPaged();
+                  paged = isGather(load) || load.getView().getType().isPaged();
                 bool tile = isa<FillRowsOp, LocalStoreOp, StoreOp>(op) || llvm::any_of(op->getOperandTypes(), spread) ||
                             llvm::any_of(op->getResultTypes(), spread);
                 return paged || tile ? WalkResult::interrupt() : WalkResult::advance();

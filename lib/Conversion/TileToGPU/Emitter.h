@@ -69,6 +69,7 @@ struct Pipeline {
   Pipeline *chained = nullptr;          // that pipeline frees the slots of this one
   std::pair<int64_t, int64_t> arrivals; // that complete the full and the empty barriers
   int64_t waiting = 0;                  // stages waited for and not released, at this point of the role
+  bool gathered = false;                // filled by threads that copy rows, not by tensor copies
 };
 
 /// The threads that run the code being written.
@@ -201,8 +202,8 @@ public:
   /// (stage, parity) of the k-th use of a ring.
   std::pair<Value, Value> ringStage(Index k, int64_t stages);
 
-  /// Pages of the boxes of paged loads whose lookups are written already.
-  DenseMap<Operation *, Regs> pageNumbers;
+  /// Of paged loads whose lookups are written already: pages of the boxes, or addresses of rows (halves of 32 bits).
+  DenseMap<Operation *, Regs> pageNumbers, rowAddresses;
 
   /// First item and end of this role's list.
   DenseMap<Value, std::pair<Value, Value>> itemBounds;
@@ -292,8 +293,11 @@ Value widenPair(Emitter &e, Value word, int64_t half, bool e5m2);
 /// Full barrier of the stage that the role acquired last.
 Value fullBarrierOfAcquired(Emitter &e, Value pipeline);
 
-/// Writes the page lookups of a paged load; its view and row are known.
+/// Writes the page lookups of a paged load (tensor copies; a gather); its view and row are known.
 void lookUpPages(Emitter &e, LoadAsyncOp op);
+LogicalResult lookUpRows(Emitter &e, LoadAsyncOp op);
+/// Writes the copies of a gather into a stage: each thread of the group has some. They are not waited for.
+LogicalResult gatherRows(Emitter &e, LoadAsyncOp op);
 
 void populateControlFlow(Emitter &e);
 void populateScalar(Emitter &e);

@@ -8,8 +8,9 @@
 // A warp copies `lanesPerRow` chunks of 16 bytes of several rows with one
 // instruction (8 bytes where rows are not multiples of 16). Rows are a stride
 // apart: one address is computed, the others are sums. Pages that hold whole
-// blocks of a warp cost one table read each; other pages one for each row (lane
-// l looks up row l of the warp's block, the copies get the address by shuffle).
+// blocks of a warp cost one table read each; other pages one for each row (a
+// lane looks up one row of the warp's block, others get the address by shuffle).
+// Roles that gather copy the same way, and look up before they wait for a stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,10 +48,15 @@ public:
   Copier(Emitter &e, Operation *op, const View &view, Index row0, const Smem &dest, SmemShape shape, int64_t divisor)
       : e(e), op(op), view(view), row0(row0), dest(dest), shape(shape), divisor(divisor), leaf(e.b, e.loc) {}
   LogicalResult run();
+  /// Only the lookups of `run`, where there is one for each row; does not touch the stage.
+  LogicalResult lookUpAhead();
 
 private:
+  LogicalResult prepare();
   void choose();
   LogicalResult findAddresses();
+  bool readsWholePages();
+  FailureOr<Regs> lookUp();
   LogicalResult findPages();
   LogicalResult lookUpRows();
   Index localRow(int64_t t);
@@ -120,15 +126,17 @@ Value Copier::stepBytes() {
                e.c64(step * elementBytes));
 }
 
+/// Whether the rows of a warp are few whole pages, or part of one.
+bool Copier::readsWholePages() {
+  int64_t page = ViewOp(view.op).getResult().getType().getPage(), whole = std::min(page, perWarp);
+  bool divides = perWarp % whole == 0 && page % whole == 0 && whole % rowsAtOnce == 0;
+  return blocks && !lastRow && divides && divisor % whole == 0 && perWarp / whole <= 8;
+}
+
 LogicalResult Copier::findAddresses() {
   ViewType type = ViewOp(view.op).getResult().getType();
-  if (type.isPaged()) {
-    int64_t page = type.getPage(), whole = std::min(page, perWarp);
-    bool divides = perWarp % whole == 0 && page % whole == 0 && whole % rowsAtOnce == 0;
-    if (blocks && !lastRow && divides && divisor % whole == 0 && perWarp / whole <= 8)
-      return findPages();
-    return lookUpRows();
-  }
+  if (type.isPaged())
+    return readsWholePages() ? findPages() : lookUpRows();
   if (!type.isPacked() && !lastRow) {
     FailureOr<Value> start = rowAddress(e, view, e.addIndex(row0, localRow(0)));
     if (failed(start))
@@ -215,7 +223,7 @@ LogicalResult Copier::findPages() {
   return success();
 }
 
-/// Any pages: a lane looks up one row's address, the others get it by shuffle.
+/// Any pages: a lane looks up one row's address, the others that copy of the row get it by shuffle.
 LogicalResult Copier::lookUpRows() {
   if (!blocks) {
     // Rows of a warp are apart: each lane looks up its own.
@@ -227,11 +235,32 @@ LogicalResult Copier::lookUpRows() {
     }
     return success();
   }
-  SmallVector<std::pair<Value, Value>> looked; // low and high half of the address of the warp's row 32 s + lane
+  FailureOr<Regs> looked = lookUp();
+  if (failed(looked))
+    return failure();
+  for (int64_t t = 0; t < steps; ++t) {
+    int64_t at = t / lanesPerRow * 2, lane = t % lanesPerRow;
+    Value lowHere = leaf.shuffle((*looked)[at], lane, lanesPerRow);
+    Value highHere = leaf.shuffle((*looked)[at + 1], lane, lanesPerRow);
+    Value wide = LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, highHere), e.c64(32));
+    wide = LLVM::OrOp::create(e.b, e.loc, wide, LLVM::ZExtOp::create(e.b, e.loc, e.i64, lowHere));
+    addresses.push_back(LLVM::IntToPtrOp::create(e.b, e.loc, e.global, wide));
+  }
+  return success();
+}
+
+/// Low and high half of the addresses of the warp's rows, 32 at a time. The lanes that share a row when they copy hold
+/// all rows that they will copy, so that a shuffle takes the number of a lane among them, which is a constant.
+FailureOr<Regs> Copier::lookUp() {
+  if (auto known = e.rowAddresses.find(op); known != e.rowAddresses.end())
+    return known->second;
+  Regs looked;
   for (int64_t s = 0; s < perWarp; s += 32) {
+    Value within = e.add(e.mul(laneChunk, e.c32(rowsAtOnce)), laneRow);
     // Lanes past the warp's block would look up rows that nobody asks for.
-    Value lane = perWarp - s < 32 ? leaf.rem(hidden, perWarp - s) : hidden;
-    Value row = e.add(e.add(warpRow, lane), e.c32(s));
+    if (perWarp - s < 32)
+      within = leaf.rem(within, perWarp - s);
+    Value row = e.add(e.add(warpRow, within), e.c32(s));
     if (lastRow)
       row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
     FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, {row, 0}));
@@ -240,16 +269,20 @@ LogicalResult Copier::lookUpRows() {
     Value bits = LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, *address);
     Value low = LLVM::TruncOp::create(e.b, e.loc, e.i32, bits);
     Value high = LLVM::TruncOp::create(e.b, e.loc, e.i32, LLVM::LShrOp::create(e.b, e.loc, bits, e.c64(32)));
-    looked.push_back({low, high});
+    looked.append({low, high});
   }
-  for (int64_t t = 0; t < steps; ++t) {
-    auto [low, high] = looked[t * step / 32];
-    Value source = e.add(laneRow, e.c32(t * step % 32));
-    Value lowHere = leaf.shuffle(low, source), highHere = leaf.shuffle(high, source);
-    Value wide = LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, highHere), e.c64(32));
-    wide = LLVM::OrOp::create(e.b, e.loc, wide, LLVM::ZExtOp::create(e.b, e.loc, e.i64, lowHere));
-    addresses.push_back(LLVM::IntToPtrOp::create(e.b, e.loc, e.global, wide));
-  }
+  return looked;
+}
+
+LogicalResult Copier::lookUpAhead() {
+  if (failed(prepare()))
+    return failure();
+  if (!blocks || readsWholePages())
+    return success();
+  FailureOr<Regs> looked = lookUp();
+  if (failed(looked))
+    return failure();
+  e.rowAddresses[op] = *looked;
   return success();
 }
 
@@ -281,7 +314,7 @@ Value Copier::place(int64_t t, Value chunkPart, Value within) {
   return shared(e.add(warpPart, at), dest.base + t * step * shape.rowBytes);
 }
 
-LogicalResult Copier::run() {
+LogicalResult Copier::prepare() {
   ViewType type = ViewOp(view.op).getResult().getType();
   ArrayRef<int64_t> dims = dest.type.getShape();
   elementBytes = shape.elementBytes;
@@ -298,7 +331,11 @@ LogicalResult Copier::run() {
   perGroup = dims[dims.size() - 2];
   groupBytes = shape.panelBytes * (shape.columns / shape.panelColumns);
   choose();
-  if (failed(findAddresses()))
+  return success();
+}
+
+LogicalResult Copier::run() {
+  if (failed(prepare()) || failed(findAddresses()))
     return failure();
 
   // Row t of this lane exists when step t < left.
@@ -344,6 +381,24 @@ LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Value 
     return failure();
   auto known = op->getAttrOfType<IntegerAttr>(kRowDivisor);
   return Copier(e, op, view, e.index(row), dest, *shape, known ? known.getInt() : 1).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Roles that gather
+//===----------------------------------------------------------------------===//
+
+LogicalResult tile::lookUpRows(Emitter &e, LoadAsyncOp op) {
+  Smem slot; // the stage is not known yet, its shape is
+  slot.type = slot.whole = op.getSlot().getType();
+  FailureOr<SmemShape> shape = SmemShape::get(slot.whole, [&] { return op->emitOpError(); });
+  if (failed(shape))
+    return failure();
+  const View &view = e.views.find(op.getView())->second;
+  return Copier(e, op, view, e.index(op.getRow()), slot, *shape, /*divisor=*/1).lookUpAhead();
+}
+
+LogicalResult tile::gatherRows(Emitter &e, LoadAsyncOp op) {
+  return copyRows(e, op, e.views[op.getView()], op.getRow(), e.smems[op.getSlot()]);
 }
 
 //===----------------------------------------------------------------------===//

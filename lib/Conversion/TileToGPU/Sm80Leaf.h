@@ -58,7 +58,8 @@ public:
   void cpAsyncWait(int64_t inFlight) { NVVM::CpAsyncWaitGroupOp::create(b, loc, static_cast<uint32_t>(inFlight)); }
   void barrier() { NVVM::BarrierOp::create(b, loc); }
   void warpBarrier() { NVVM::SyncWarpOp::create(b, loc, i32(-1)); }
-  Value shuffle(Value value, Value lane, NVVM::ShflKind kind = NVVM::ShflKind::idx);
+  /// `value` of lane number `lane` among the `width` (a power of two) neighbouring lanes that the caller is one of.
+  Value shuffle(Value value, int64_t lane, int64_t width);
 
   OpBuilder &b;
   Location loc;

@@ -12,9 +12,18 @@
 // qualifiers: a release at cluster scope would put a memory barrier into the
 // key loop.
 //
+// Of a gather each thread's copies arrive when they have landed, so its role
+// never waits for memory and has as many stages in flight as are free. Such
+// copies are writes of the generic proxy, and a warpgroup product reads through
+// the async one: the proxy fence stands between the wait and the product, on the
+// path from every write to every read (PTX ISA, memory consistency model,
+// proxy-preserved base causality order). In the writing thread it would have to
+// come behind a wait for the copies, that is for memory, once a stage.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 
 using namespace mlir;
@@ -45,12 +54,17 @@ static int64_t arrivalsOf(RoleOp role) {
                      bool any = isa<FillRowsOp>(op) || llvm::any_of(op->getOperandTypes(), spread) ||
                                 llvm::any_of(op->getResultTypes(), spread);
                      if (auto load = dyn_cast<LoadAsyncOp>(op))
-                       any |= load.getView().getType().isPaged();
+                       any |= isGather(load) || load.getView().getType().isPaged();
                      return any ? WalkResult::interrupt() : WalkResult::advance();
                    })
                    .wasInterrupted();
   bool single = role.getWarps() == 1 && role.getGroups() == 1 && !tiles;
   return single ? 1 : role.getGroups() * role.getWarps();
+}
+
+/// Whether the role reads its stages by warpgroup products.
+static bool multiplies(RoleOp role) {
+  return role.walk([](DotAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
@@ -85,16 +99,19 @@ static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
         return user->emitOpError() << "is outside the roles of a specialised kernel";
     if (isa<CommitOp>(user))
       committers.insert(role);
-    else if (isa<LoadAsyncOp>(user))
+    else if (auto load = dyn_cast<LoadAsyncOp>(user)) {
       loaders.insert(role);
-    else if (isa<ConsumerReleaseOp>(user))
+      pipeline->gathered = isGather(load);
+    } else if (isa<ConsumerReleaseOp>(user))
       releasers.insert(role);
   }
   int64_t fullCount = 0, emptyCount = 0;
   for (Operation *role : committers)
     if (!loaders.contains(role))
       fullCount += arrivalsOf(cast<RoleOp>(role));
-  fullCount += loaders.size(); // one arrival that announces the bytes
+  // One arrival that announces the bytes, or one of each thread that copies.
+  for (Operation *role : loaders)
+    fullCount += pipeline->gathered ? 32 * cast<RoleOp>(role).getWarps() : 1;
   if (loaders.size() > 1)
     return op.emitOpError() << "is loaded by several roles, expected one";
   for (Operation *role : releasers)
@@ -146,8 +163,13 @@ static LogicalResult emitAcquire(Emitter &e, ProducerAcquireOp op) {
   // Page lookups of the load that fills the stage are under way while it waits.
   for (Operation *user : op.getSlot().getUsers())
     if (auto load = dyn_cast<LoadAsyncOp>(user); load && load.getView().getType().isPaged() &&
-                                                 e.views.contains(load.getView()) && e.indices.contains(load.getRow()))
-      lookUpPages(e, load);
+                                                 e.views.contains(load.getView()) &&
+                                                 e.indices.contains(load.getRow())) {
+      if (!isGather(load))
+        lookUpPages(e, load);
+      else if (failed(lookUpRows(e, load)))
+        return failure();
+    }
   Index &k = e.counter(op.getPipeline(), Counter::Acquire);
   auto [stage, parity] = e.ringStage(k, p.type.getStages());
   waitBarrier(e, barrierAt(e, p.empty, stage), e.bitXor(parity, e.c32(1)));
@@ -199,6 +221,9 @@ static LogicalResult emitWait(Emitter &e, ConsumerWaitOp op) {
   Index &k = e.counter(op.getPipeline(), Counter::Wait);
   auto [stage, parity] = e.ringStage(k, p.type.getStages());
   waitBarrier(e, barrierAt(e, p.full, stage), parity);
+  if (p.gathered && multiplies(roleOf(op)))
+    NVVM::FenceProxyOp::create(e.b, e.loc, NVVM::ProxyKind::async_shared,
+                               NVVM::SharedSpaceAttr::get(e.context, NVVM::SharedSpace::shared_cta));
   e.smems[op.getSlot()] = slotAt(e, p, stage);
   if (!op.getWords().empty()) {
     Value offset = e.mul(stage, e.c32(4 * p.type.getWords()));

@@ -7,13 +7,18 @@
 //
 // A dense tile is one box: {panel, rows, panels, head}; with GQA packing the
 // rows split into {heads of the group, tokens}. A paged tile is a box per page
-// and panel, issued by the lanes, each reading its own entry of the page table.
+// and panel (or, where neither the page nor the tile is a multiple of the other,
+// of the rows that divide both), issued by the lanes, each reading its own entry
+// of the page table. The swizzle follows the bits of the address, so that a box
+// may begin at any row of a stage.
 // Rows past the end of a tensor read as zeros, rows past the end of a request
 // are the next request's: tail legalisation zeroes them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -157,12 +162,12 @@ static void expectBytes(Emitter &e, Value barrier, int64_t bytes, Value predicat
 }
 
 namespace {
-/// How a paged tile falls into boxes: `rows` of one page and one panel each, panels innermost, so that neighbouring
-/// lanes read the same table entry.
+/// How a paged tile, which begins at a multiple of its rows, falls into boxes: `rows` of one page and one panel each,
+/// panels innermost, so that neighbouring lanes read the same table entry.
 struct PageBoxes {
   int64_t page, rows, panels, count;
   static PageBoxes get(ViewType view, const SmemShape &shape) {
-    int64_t page = view.getPage(), rows = std::min(page, shape.rows), panels = shape.columns / shape.panelColumns;
+    int64_t page = view.getPage(), rows = std::gcd(page, shape.rows), panels = shape.columns / shape.panelColumns;
     return {page, rows, panels, shape.rows / rows * panels};
   }
   /// Panel and group of rows of box `number`.
@@ -222,17 +227,9 @@ void tile::lookUpPages(Emitter &e, LoadAsyncOp op) {
 
 static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, const Smem &slot, const SmemShape &shape,
                                int64_t swizzle) {
-  View v = view;
-  int64_t page = v.op.getResult().getType().getPage();
   assert(cast<MemRefType>(view.source.getType()).getRank() == 4 && view.offsets.size() == 1 &&
          "view_c2 refuses other buffers of pages");
-  if (page < shape.rows ? shape.rows % page : page % shape.rows)
-    return op.emitOpError() << "copies " << shape.rows << " rows in pages of " << page
-                            << ", expected one to divide the other";
   PageBoxes boxes = PageBoxes::get(op.getView().getType(), shape);
-  if (boxes.rows * shape.rowBytes % (swizzle ? 8 * swizzle : 128) && shape.rows != boxes.rows && shape.chunkMask)
-    return op.emitOpError() << "copies pages of " << page
-                            << " rows into a stage whose swizzle repeats every 8 rows; gather instead";
   MapBuilder map(e, view.source);
   map.fixed(shape.columns, std::nullopt);
   map.dimension(1);
@@ -256,9 +253,9 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
     e.enter(mine);
     auto [panel, piece] = boxes.split(e, number);
     Value inside = e.c32(0);
-    if (boxes.rows < page) // a tile is part of one page
+    if (boxes.rows < boxes.page) // part of a page
       inside = LLVM::URemOp::create(e.b, e.loc, e.narrow(e.addIndex(row, {e.mul(piece, e.c32(boxes.rows)), 0})),
-                                    e.c32(page));
+                                    e.c32(boxes.page));
     Box box;
     box.map = tensor;
     box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]), pageNumber};
@@ -272,7 +269,17 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
   return success();
 }
 
+/// The stage is full when the copies of all threads have arrived.
+static LogicalResult emitGather(Emitter &e, LoadAsyncOp op) {
+  if (failed(gatherRows(e, op)))
+    return failure();
+  NVVM::CpAsyncMBarrierArriveOp::create(e.b, e.loc, fullBarrierOfAcquired(e, op.getPipeline()), /*noinc=*/true);
+  return success();
+}
+
 static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp op) {
+  if (isGather(op))
+    return emitGather(e, op);
   const View view = e.views.find(op.getView())->second;
   const Smem slot = e.smems.find(op.getSlot())->second;
   auto source = cast<MemRefType>(view.source.getType());
@@ -280,7 +287,8 @@ static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp op) {
   if (failed(shape))
     return failure();
   if (e.group.warps != 1)
-    return op.emitOpError() << "is run by " << e.group.warps << " warps, tensor copies are issued by one";
+    return op.emitOpError() << "is run by " << e.group.warps
+                            << " warps, tensor copies are issued by one; use 'tile.gather' or a role of one warp";
   int64_t swizzle = cast<SwizzleAttr>(slot.type.getLayout()).getBytes();
   if (op.getView().getType().isPaged())
     return emitPaged(e, op, view, slot, *shape, swizzle);

@@ -110,14 +110,14 @@ tile.kernel @packed_row(%k: !m {tile.arg = "q"}, %row: index {tile.arg = "param:
 !p = !tile.pipeline<1 x !t>
 !m = memref<?x4x2x64xbf16, strided<[?, ?, ?, 1]>>
 !v = !tile.view<?x64xbf16, paged<4>>
-tile.kernel @small_pages(%k: !m {tile.arg = "k"}, %pages: memref<?xi32> {tile.arg = "pages"}) attributes {level = #tile.level<specialized>, tile.shared_bytes = 20000} {
+tile.kernel @many_warps(%k: !m {tile.arg = "k"}, %pages: memref<?xi32> {tile.arg = "pages"}) attributes {level = #tile.level<specialized>, tile.shared_bytes = 20000} {
   %c0 = arith.constant 0 : index
   %p = tile.pipeline {tile.shared_offset = 0, tile.barrier_offset = 16384} : !p
   tile.roles {
-    tile.role @producer warps(1) {
+    tile.role @producer warps(2) {
       %kv = tile.view %k[%c0] rows(%c0) pages(%pages[%c0] : memref<?xi32>) : !m -> !v
       %s = tile.producer_acquire %p : !p -> !t
-      // expected-error @+1 {{copies pages of 4 rows into a stage whose swizzle repeats every 8 rows; gather instead}}
+      // expected-error @+1 {{is run by 2 warps, tensor copies are issued by one; use 'tile.gather' or a role of one warp}}
       tile.load_async %kv[%c0] into %s signal %p : !v, !t, !p
     }
     tile.role @consumer warps(4) {
@@ -224,6 +224,29 @@ tile.kernel @store_part(%o: !m {tile.arg = "o"}) attributes {level = #tile.level
       %h = tile.subview %s[%c0, 0] : !t -> !h
       // expected-error @+1 {{expected whole stages of rank 2}}
       tile.store_async %h, %ov[%c0] : !h, !v
+      tile.consumer_release %p : !p
+    }
+  }
+}
+
+// -----
+
+!t = !tile.smem<64x64xbf16>
+!p = !tile.pipeline<1 x !t>
+!m = memref<?x4x2x64xbf16, strided<[?, ?, ?, 1]>>
+!v = !tile.view<?x64xbf16, paged<4>>
+tile.kernel @gather_layout(%k: !m {tile.arg = "k"}, %pages: memref<?xi32> {tile.arg = "pages"}) attributes {level = #tile.level<specialized>, tile.shared_bytes = 20000} {
+  %c0 = arith.constant 0 : index
+  %p = tile.pipeline {tile.shared_offset = 0, tile.barrier_offset = 16384} : !p
+  tile.roles {
+    tile.role @gather warps(2) {
+      %kv = tile.view %k[%c0] rows(%c0) pages(%pages[%c0] : memref<?xi32>) : !m -> !v
+      %s = tile.producer_acquire %p : !p -> !t
+      // expected-error @+1 {{copies to shared memory without a layout, run tile-assign-layouts first}}
+      tile.load_async %kv[%c0] into %s signal %p {tile.gather} : !v, !t, !p
+    }
+    tile.role @consumer warps(4) {
+      %s = tile.consumer_wait %p : !p
       tile.consumer_release %p : !p
     }
   }

@@ -157,36 +157,6 @@ func.func @bytes(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf
 
 // -----
 
-func.func @odd(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x5x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  // expected-error @below {{pages of 5 keys are not whole groups of 8 rows; use consumers = 0 and load = gather}}
-  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x5x4x64xf16>, memref<?x5x4x64xf16>)
-    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
-    {format = #attn.format<paged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
-  return
-}
-
-// -----
-
-func.func @apart(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x24x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  // expected-error @below {{pages of 24 keys and tiles of 128 do not divide one another; use consumers = 0 and load = gather}}
-  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x24x4x64xf16>, memref<?x24x4x64xf16>)
-    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
-    {format = #attn.format<paged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
-  return
-}
-
-// -----
-
-func.func @path(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  // expected-error @below {{consumers read what tensor copies load; use load = tma}}
-  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
-    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2>]}
-  return
-}
-
-// -----
-
 func.func @split(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
   // expected-error @below {{consumers do not split keys into groups; use groups = 1 or consumers = 0}}
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)

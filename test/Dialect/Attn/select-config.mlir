@@ -19,11 +19,11 @@ func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 
 // -----
 
-// Head dim 256, one head a KV head of 3, page 5: fewer keys, no boxes.
+// Head dim 256, one head a KV head of 3 (which does not divide 64 rows), page 5: fewer keys, and threads that gather.
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 3, row_table = true>]
 // SM80: configs = [#attn.config<rows = 16, keys = 64, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 32, warps = 8>]
 // SM86: configs = [{{.*}}rows = 16{{.*}}rows = 64
-// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 64, warps = 8>]
+// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2>]
 func.func @wide(%q: memref<?x6x256xf16>, %qo: memref<?xi32>, %k: memref<?x5x2x256xf16>, %v: memref<?x5x2x256xf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x6x256xf16>) {
   attn.attention q(%q, %qo : memref<?x6x256xf16>, memref<?xi32>)
@@ -54,6 +54,32 @@ func.func @deep(%q: memref<?x8x256xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
     kv(%k, %v : memref<?x16x8x256xbf16>, memref<?x16x8x256xbf16>)
     indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
     outs(%o : memref<?x8x256xbf16>) {format = #attn.format<paged>}
+  return
+}
+
+// -----
+
+// How K and V come to consumers: threads gather from pages of 12, of which a tensor copy of 128 keys takes 4 rows; boxes of
+// 8 rows make pages of 24.
+// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true>]
+func.func @gather(%q: memref<?x8x128xbf16>, %qo: memref<?xi32>, %k: memref<?x12x8x128xbf16>, %v: memref<?x12x8x128xbf16>,
+                  %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x8x128xbf16>) {
+  attn.attention q(%q, %qo : memref<?x8x128xbf16>, memref<?xi32>)
+    kv(%k, %v : memref<?x12x8x128xbf16>, memref<?x12x8x128xbf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
+    outs(%o : memref<?x8x128xbf16>) {format = #attn.format<paged>}
+  return
+}
+
+// -----
+
+// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, {{.*}}load = tma>, #attn.config<rows = 128, {{.*}}load = tma>]
+func.func @boxes(%q: memref<?x8x128xbf16>, %qo: memref<?xi32>, %k: memref<?x24x8x128xbf16>, %v: memref<?x24x8x128xbf16>,
+                 %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x8x128xbf16>) {
+  attn.attention q(%q, %qo : memref<?x8x128xbf16>, memref<?xi32>)
+    kv(%k, %v : memref<?x24x8x128xbf16>, memref<?x24x8x128xbf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
+    outs(%o : memref<?x8x128xbf16>) {format = #attn.format<paged>}
   return
 }
 

@@ -224,6 +224,44 @@ func.func @f(%v: !tile.view<?x16xf16>, %i: index, %q: !tile.pipeline<2 x !tile.s
 }
 
 // -----
+!t = !tile.smem<8x8xf16>
+!p = !tile.pipeline<2 x !t>
+tile.kernel @f(%k: memref<?x8xf16>) attributes {level = #tile.level<pipelined>} {
+  %c0 = arith.constant 0 : index
+  %p = tile.pipeline : !p
+  %v = tile.view %k[%c0] : memref<?x8xf16> -> !tile.view<?x8xf16>
+  %s = tile.producer_acquire %p : !p -> !t
+  // expected-error @+1 {{load_async_c5: has 'tile.gather' at level pipelined, where every thread copies; expected it in roles only}}
+  tile.load_async %v[%c0] into %s signal %p {tile.gather} : !tile.view<?x8xf16>, !t, !p
+  %w = tile.consumer_wait %p : !p
+  tile.consumer_release %p : !p
+}
+
+// -----
+!t = !tile.smem<8x8xf16>
+!p = !tile.pipeline<2 x !t>
+func.func @f(%v: !tile.view<?x8xf16>, %i: index, %q: !p) {
+  %s = tile.producer_acquire %q : !p -> !t
+  // expected-error @+1 {{load_async_c6: has 'tile.gather', unlike another load of its pipeline}}
+  tile.load_async %v[%i] into %s signal %q {tile.gather} : !tile.view<?x8xf16>, !t, !p
+  %r = tile.producer_acquire %q : !p -> !t
+  tile.load_async %v[%i] into %r signal %q : !tile.view<?x8xf16>, !t, !p
+  return
+}
+
+// -----
+!t = !tile.smem<8x8xf16>
+!p = !tile.pipeline<2 x !t>
+func.func @f(%v: !tile.view<?x8xf16>, %i: index, %q: !p) {
+  %s = tile.producer_acquire %q : !p -> !t
+  // expected-error @+1 {{load_async_c6: lacks 'tile.gather', unlike another load of its pipeline}}
+  tile.load_async %v[%i] into %s signal %q : !tile.view<?x8xf16>, !t, !p
+  %r = tile.producer_acquire %q : !p -> !t
+  tile.load_async %v[%i] into %r signal %q {tile.gather} : !tile.view<?x8xf16>, !t, !p
+  return
+}
+
+// -----
 func.func @f(%i: index, %q: !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>) {
   // expected-error @+1 {{send_c1: has 3 words, expected at most the 2 of the pipeline}}
   tile.send %q(%i, %i, %i) : !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 2>

@@ -124,3 +124,11 @@ func.func @transform(%s: !tile.smem<16x16xf16, #tile.swizzle<32, panel = 16>>) {
   }
   return
 }
+
+// CHECK-LABEL: func.func @gather
+func.func @gather(%v: !tile.view<?x16xf16>, %i: index, %p: !tile.pipeline<2 x !tile.smem<16x16xf16>>) {
+  %s = tile.producer_acquire %p : !tile.pipeline<2 x !tile.smem<16x16xf16>> -> !tile.smem<16x16xf16>
+  // CHECK: tile.load_async %{{.*}}[%{{.*}}] into %{{.*}} signal %{{.*}} {tile.gather} :
+  tile.load_async %v[%i] into %s signal %p {tile.gather} : !tile.view<?x16xf16>, !tile.smem<16x16xf16>, !tile.pipeline<2 x !tile.smem<16x16xf16>>
+  return
+}

@@ -135,14 +135,15 @@ void rt_warp_barrier() {
   meet(warp(), 2, [] {});
 }
 
-uint32_t rt_shuffle(uint32_t value, uint32_t argument, uint32_t kind) {
+uint32_t rt_shuffle(uint32_t value, uint32_t argument, uint32_t kind, uint32_t own) { // own: bits of the lane that stay
   Meeting &w = warp();
   int me = lane();
   w.in[me][0] = value;
   w.in[me][1] = argument;
+  w.in[me][2] = own;
   meet(w, 10 + kind, [&] {
     for (int i = 0; i < 32; ++i)
-      w.out[i][0] = w.in[(kind == 0 ? w.in[i][1] : i ^ w.in[i][1]) & 31][0];
+      w.out[i][0] = w.in[kind == 0 ? (i & w.in[i][2]) | (w.in[i][1] & 31 & ~w.in[i][2]) : (i ^ w.in[i][1]) & 31][0];
   });
   return w.out[me][0];
 }

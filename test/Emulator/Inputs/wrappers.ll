@@ -2,7 +2,7 @@ declare i32 @rt_tid()
 declare i32 @rt_ctaid()
 declare void @rt_barrier()
 declare void @rt_warp_barrier()
-declare i32 @rt_shuffle(i32, i32, i32)
+declare i32 @rt_shuffle(i32, i32, i32, i32)
 declare void @rt_ldmatrix(ptr, ptr, i32, i32)
 declare void @rt_mma(ptr, ptr, ptr, ptr, i32)
 declare void @rt_cp_async(ptr, ptr, i32)
@@ -33,16 +33,17 @@ define void @nvvm_bar_warp_sync(i32 %mask) {
   ret void
 }
 define i32 @nvvm_shfl_sync_idx_i32(i32 %m, i32 %v, i32 %l, i32 %c) {
-  %r = call i32 @rt_shuffle(i32 %v, i32 %l, i32 0)
+  %own = lshr i32 %c, 8
+  %r = call i32 @rt_shuffle(i32 %v, i32 %l, i32 0, i32 %own)
   ret i32 %r
 }
 define i32 @nvvm_shfl_sync_bfly_i32(i32 %m, i32 %v, i32 %l, i32 %c) {
-  %r = call i32 @rt_shuffle(i32 %v, i32 %l, i32 1)
+  %r = call i32 @rt_shuffle(i32 %v, i32 %l, i32 1, i32 0)
   ret i32 %r
 }
 define float @nvvm_shfl_sync_bfly_f32(i32 %m, float %v, i32 %l, i32 %c) {
   %b = bitcast float %v to i32
-  %r = call i32 @rt_shuffle(i32 %b, i32 %l, i32 1)
+  %r = call i32 @rt_shuffle(i32 %b, i32 %l, i32 1, i32 0)
   %f = bitcast i32 %r to float
   ret float %f
 }

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileVerify.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -221,9 +222,18 @@ LogicalResult LoadAsyncOp::verify() {
   auto acquire = getSlot().getDefiningOp<ProducerAcquireOp>();
   if (!acquire || acquire.getPipeline() != getPipeline())
     return fail(*this, "load_async_c4") << "'slot' does not come from producer_acquire of the pipeline that it signals";
-  // Tensor copies have boxes of whole rows.
   auto kernel = (*this)->getParentOfType<KernelOp>();
-  bool wider = !kernel || kernel.getLevel() != Level::Specialized;
+  bool roles = kernel && kernel.getLevel() == Level::Specialized;
+  if (isGather(*this) && kernel && !roles)
+    return fail(*this, "load_async_c5") << "has 'tile.gather' at level " << stringifyLevel(kernel.getLevel())
+                                        << ", where every thread copies; expected it in roles only";
+  // A stage's full barrier counts bytes of tensor copies or threads, not both.
+  for (Operation *user : getPipeline().getUsers())
+    if (auto other = dyn_cast<LoadAsyncOp>(user); other && isGather(other) != isGather(*this))
+      return fail(*this, "load_async_c6")
+             << (isGather(*this) ? "has" : "lacks") << " 'tile.gather', unlike another load of its pipeline";
+  // Tensor copies have boxes of whole rows.
+  bool wider = !roles || isGather(*this);
   return verifyTransfer(*this, "load_async", getView().getType(), getSlot().getType(), "'slot'", wider);
 }
 

@@ -188,18 +188,34 @@ static Registers getRegisters(int64_t groups, bool pages, bool hooks) {
   return {consumer, std::min<int64_t>(rest - transformer, 128), transformer};
 }
 
-/// Producers: one warp, or one for each paged view of the key loop, whose boxes take a warp a good part of a step.
-static int64_t assignProducers(Plan &plan) {
-  int64_t count = 1;
+/// Warps of the role that gathers. With the producer of Q and the role that stores they are the warpgroup that tensor
+/// copies take as well, so consumers keep their registers; each stage is shared by both, so that it fills as fast as it
+/// can (a stage of 32 KiB takes a warp 64 copies and their addresses, a quarter of the consumers' step or more).
+static constexpr int64_t kGatherWarps = 2;
+
+/// Producers: one warp for tensor copies, or one for each paged view of the key loop, whose boxes take a warp a good
+/// part of a step; keys that are gathered have a role of their own.
+static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) {
+  SmallVector<std::pair<std::string, int64_t>> producers; // names and warps
+  auto isGathered = [](auto &entry) { return entry.second.gather; };
+  if (!llvm::all_of(plan.rings, isGathered))
+    producers.push_back({"producer", 1});
   bool first = true;
   for (auto &[view, ring] : plan.rings) {
-    if (!ring.looped || !cast<ViewType>(view.getType()).isPaged())
+    if (ring.gather || !ring.looped || !cast<ViewType>(view.getType()).isPaged())
       continue;
-    if (!first && count < 3)
-      ring.producer = count++;
+    if (!first && producers.size() < 3) {
+      ring.producer = producers.size();
+      producers.push_back({"producer" + std::to_string(producers.size() + 1), 1});
+    }
     first = false;
   }
-  return count;
+  for (auto &[view, ring] : plan.rings)
+    if (ring.gather)
+      ring.producer = producers.size();
+  if (llvm::any_of(plan.rings, isGathered))
+    producers.push_back({"gather", kGatherWarps});
+  return producers;
 }
 
 /// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
@@ -228,6 +244,7 @@ static LogicalResult specializeKernel(KernelOp kernel) {
   int64_t itemStages = getItemStages(plan, config);
   bool hooks = false; // on keys: a role of its own hands the stages on
   for (auto &[view, ring] : plan.rings) {
+    ring.gather = config.getLoad() == mlir::attn::LoadPath::Gather && !ring.rows;
     int64_t stages = ring.looped ? config.getStages() : itemStages;
     auto type = PipelineType::get(kernel.getContext(), stages, ring.type, 0);
     bool handedOn = ring.hooked && !ring.rows;
@@ -237,7 +254,8 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     if (handedOn)
       ring.ready = PipelineOp::create(builder, view.getLoc(), type, ring.pipeline, 1, plan.groups);
   }
-  bool pages = llvm::any_of(plan.rings, [](auto &entry) { return cast<ViewType>(entry.first.getType()).isPaged(); });
+  bool pages = llvm::any_of(
+      plan.rings, [](auto &entry) { return entry.second.gather || cast<ViewType>(entry.first.getType()).isPaged(); });
   Registers registers = getRegisters(plan.groups, pages, hooks);
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
@@ -252,8 +270,8 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     builder.setInsertionPointToStart(block);
     return role;
   };
-  for (int64_t i = 0, n = assignProducers(plan); i < n; ++i) {
-    makeRole(i ? "producer" + std::to_string(i + 1) : "producer", 1, 1, registers.producer);
+  for (auto [i, producer] : llvm::enumerate(assignProducers(plan))) {
+    makeRole(producer.first, producer.second, 1, registers.producer);
     if (failed(emitProducer(plan, builder, i)))
       return failure();
   }

@@ -20,6 +20,7 @@ struct Ring {
   bool rows = false;    // of the query side: split between the consumers
   bool looped = false;  // loaded in a loop, so worth `stages`
   int64_t producer = 0; // number of the producer that loads it
+  bool gather = false;  // by its threads, row by row; else by tensor copies
   bool hooked = false;  // its stages are transformed before they are read
   Value pipeline;
   Value ready; // what the consumers wait for: `pipeline`, or the one that is chained to it when a role transforms keys

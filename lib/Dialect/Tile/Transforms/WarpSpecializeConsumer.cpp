@@ -205,7 +205,7 @@ static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value 
     Ring &ring = plan.getRing(original);
     Location loc = load.getLoc();
     OpBuilder builder(load);
-    bool tail = !ring.rows && needsTail(load);
+    bool tail = !ring.rows && !ring.gather && needsTail(load);
     if (Operation *first = getFirstUse(load.getResult(), load->getBlock()); first && !ring.rows) {
       // No branch comes between products in flight: zeroes are written in front of them all.
       if (tail)

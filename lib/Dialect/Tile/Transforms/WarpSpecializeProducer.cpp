@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WarpSpecialize.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -182,8 +183,10 @@ void Producer::emit(Block &block, OpBuilder &builder, IRMapping &mapping) {
     if (auto load = dyn_cast<LoadOp>(op); load && isShared(load)) {
       Ring &ring = plan.getRing(load);
       Value slot = ProducerAcquireOp::create(builder, load.getLoc(), ring.type, ring.pipeline);
-      LoadAsyncOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()),
-                          mapping.lookupOrDefault(load.getRow()), slot, ring.pipeline);
+      auto copy = LoadAsyncOp::create(builder, load.getLoc(), mapping.lookupOrDefault(load.getView()),
+                                      mapping.lookupOrDefault(load.getRow()), slot, ring.pipeline);
+      if (ring.gather)
+        copy->setAttr(kGather, builder.getUnitAttr());
     } else if (auto transform = dyn_cast<TransformOp>(op)) {
       Ring &ring = plan.getRing(transform.getSource().getDefiningOp<LoadOp>());
       auto wait = ConsumerWaitOp::create(builder, transform.getLoc(), TypeRange(ring.type), ring.pipeline);

@@ -13,7 +13,7 @@
 
 // Left alone: one stage of query tiles (of an unknown machine; the next one would be waited for in vain), and an output
 // of another type than the queries.
-// RUN: sed -e 's/, target = #attn.target<"sm_90a">//; s/^ *target = #attn.target<"sm_90a">} {/} {/; s/consumers = 2>,/consumers = 2>/' %S/Inputs/hopper.mlir | attn-opt --tile-assign-layouts --tile-warp-specialize --tile-store-role | FileCheck %s --check-prefix=SAME
+// RUN: sed -e 's/, target = #attn.target<"sm_90a">//; s/^ *target = #attn.target<"sm_90a">} {/} {/; s/load = tma>,/load = tma>/' %S/Inputs/hopper.mlir | attn-opt --tile-assign-layouts --tile-warp-specialize --tile-store-role | FileCheck %s --check-prefix=SAME
 // RUN: sed -e 's/%o: !mq/%o: !mo/; /%ov = /s/!mq -> !qv/!mo -> !ov/; /tile.store %ob/s/!qv/!ov/; s/^!ob = .*/!ob = !tile.reg<32x32xf16>\n!mo = memref<?x4x32xf16, strided<[?, ?, 1]>>\n!ov = !tile.view<?x32xf16>/' %S/Inputs/hopper.mlir | attn-opt --tile-assign-layouts --tile-warp-specialize --tile-store-role | FileCheck %s --check-prefix=SAME
 
 // RIGHT: @prefill: {{[0-9]+}} rows, largest error of o

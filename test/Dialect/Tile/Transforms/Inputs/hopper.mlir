@@ -28,7 +28,7 @@ func.func private @range(%qpos0: index, %rows: index, %len: index, %clo: index, 
 tile.kernel @prefill(%q: !mq {tile.arg = "q"}, %k: !mk {tile.arg = "k"}, %v: !mk {tile.arg = "v"}, %o: !mq {tile.arg = "o"},
     %lse: !ml {tile.arg = "lse"}, %pages: !mi {tile.arg = "pages"}, %part: !mpo {tile.arg = "part_o"}, %plse: !mpl {tile.arg = "part_lse"},
     %items: !tile.items {tile.arg = "items"}, %scale: f32 {tile.arg = "scale"})
-    attributes {level = #tile.level<logical>, config = #attn.config<rows = 32, keys = 16, stages = 2, warps = 2, consumers = 2>,
+    attributes {level = #tile.level<logical>, config = #attn.config<rows = 32, keys = 16, stages = 2, warps = 2, consumers = 2, load = tma>,
                 target = #attn.target<"sm_90a">} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
