@@ -53,8 +53,8 @@ VARIANTS = {"full": "", "causal": CAUSAL, "window": WINDOW, "softcap": CAP.repla
 ROWS = {}
 
 
-def add(title, heads, kv, d, dv, page, variant, requests):
-    ROWS[title] = dict(heads=heads, kv=kv, d=d, dv=dv, page=page, variant=variant, requests=requests)
+def add(title, heads, kv, d, dv, page, variant, requests, attributes=""):
+    ROWS[title] = dict(heads=heads, kv=kv, d=d, dv=dv, page=page, variant=variant, requests=requests, attributes=attributes)
 
 
 for _s in (1024, 2048, 4096, 8192, 16384):
@@ -65,8 +65,12 @@ for _s in (4096, 8192):
 for _h, _d, _dv in ((32, 64, 64), (8, 256, 256), (16, 192, 128)):
     for _v in ("full", "causal"):
         add(f"d{_d}-4k-{_v}", _h, _h, _d, _dv, 0, _v, [(4096, 4096)] * 4)
-for _page in (1, 8, 16, 64, 128):
+for _page in (1, 5, 8, 12, 16, 24, 64, 128):
     add(f"page{_page}-4k-causal", 32, 8, 128, 128, _page, "causal", [(4096, 4096)] * 4)
+# The other way to load than the chooser's.
+_config = ', target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = LOAD>]'
+for _page, _load in ((12, "tma"), (8, "gather"), (16, "gather")):
+    add(f"page{_page}-{_load}-4k-causal", 32, 8, 128, 128, _page, "causal", [(4096, 4096)] * 4, _config.replace("LOAD", _load))
 add("page16-8k-causal", 32, 8, 128, 128, 16, "causal", [(8192, 8192)] * 2)
 add("page16-append-causal", 32, 8, 128, 128, 16, "causal", [(512, 8192)] * 8)
 add("skewed-causal", 32, 8, 128, 128, 0, "causal", [(8192, 8192)] + [(512 + 64 * i, 512 + 64 * i) for i in range(12)])
@@ -76,7 +80,8 @@ for _v in ("softcap", "softcap-exact", "window", "alibi"):
 
 def text_of(row):
     params = "%slopes: memref<?xf32>" if row["variant"] == "alibi" else ""
-    return statement("variant", VARIANTS[row["variant"]], row["heads"], row["kv"], row["d"], row["dv"], row["page"], params)
+    return statement("variant", VARIANTS[row["variant"]], row["heads"], row["kv"], row["d"], row["dv"], row["page"], params,
+                     row["attributes"])
 
 
 def chosen(args):

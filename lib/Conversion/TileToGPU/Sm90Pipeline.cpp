@@ -14,8 +14,8 @@
 //
 // Of a gather each thread's copies arrive when they have landed, so its role
 // never waits for memory and has as many stages in flight as are free. Such
-// copies are writes of the generic proxy, and a warpgroup product reads through
-// the async one: the proxy fence stands between the wait and the product, on the
+// copies are writes of the generic proxy, and products and bulk copies read through
+// the async one: the proxy fence stands between the wait and the read, on the
 // path from every write to every read (PTX ISA, memory consistency model,
 // proxy-preserved base causality order). In the writing thread it would have to
 // come behind a wait for the copies, that is for memory, once a stage.
@@ -62,9 +62,12 @@ static int64_t arrivalsOf(RoleOp role) {
   return single ? 1 : role.getGroups() * role.getWarps();
 }
 
-/// Whether the role reads its stages by warpgroup products.
-static bool multiplies(RoleOp role) {
-  return role.walk([](DotAsyncOp) { return WalkResult::interrupt(); }).wasInterrupted();
+/// Whether the role reads its stages through the async proxy.
+static bool readsAsync(RoleOp role) {
+  auto isAsync = [](Operation *op) {
+    return isa<DotAsyncOp, StoreAsyncOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return role.walk(isAsync).wasInterrupted();
 }
 
 static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
@@ -221,7 +224,7 @@ static LogicalResult emitWait(Emitter &e, ConsumerWaitOp op) {
   Index &k = e.counter(op.getPipeline(), Counter::Wait);
   auto [stage, parity] = e.ringStage(k, p.type.getStages());
   waitBarrier(e, barrierAt(e, p.full, stage), parity);
-  if (p.gathered && multiplies(roleOf(op)))
+  if (p.gathered && readsAsync(roleOf(op)))
     NVVM::FenceProxyOp::create(e.b, e.loc, NVVM::ProxyKind::async_shared,
                                NVVM::SharedSpaceAttr::get(e.context, NVVM::SharedSpace::shared_cta));
   e.smems[op.getSlot()] = slotAt(e, p, stage);
