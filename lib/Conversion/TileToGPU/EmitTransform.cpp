@@ -107,6 +107,8 @@ static bool mayStillBeRead(TransformOp op) {
 
 static LogicalResult emitTransform(Emitter &e, TransformOp op) {
   const Smem source = e.smems.find(op.getSource())->second;
+  if (failed(checkPanels(op, source)))
+    return failure();
   Block &body = op.getBody().front();
   Value input = body.getArgument(0), output = body.getTerminator()->getOperand(0);
   auto from = cast<RegType>(input.getType()), to = cast<RegType>(output.getType());

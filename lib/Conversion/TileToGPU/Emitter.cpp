@@ -244,6 +244,12 @@ Regs &Emitter::reg(Value v) {
   assert(found != regs.end() && "a tile was used before it was written");
   return found->second;
 }
+LogicalResult tile::checkPanels(Operation *op, const Smem &s) {
+  if (s.rowGroups)
+    return op->emitOpError() << "reads or writes a stage by groups of rows, expected whole panels; drop '" << kRowGroups
+                             << "' of its pipeline";
+  return success();
+}
 Pipeline &Emitter::pipeline(Value v) { return *pipelines.find(v)->second; }
 
 const Fragment &Emitter::fragment(Type type) {
@@ -286,6 +292,9 @@ LogicalResult Emitter::flatten(Value v, Regs &out) {
     const Smem &s = smems.find(v)->second;
     if (s.whole != s.type)
       return emitError(loc) << "a part of a stage cannot be carried through control flow; carry the stage";
+    if (s.rowGroups)
+      return emitError(loc) << "a stage by groups of rows cannot be carried through control flow; drop '" << kRowGroups
+                            << "'";
     out.push_back(add(smemOffset(s), c32(s.base)));
   } else if (type.isIntOrFloat())
     out.push_back(scalar(v));

@@ -56,7 +56,8 @@ struct Smem {
   int64_t base = 0;
   Value stage;
   Value rows;
-  Value pipeline; // the pipeline that the stage belongs to, or null
+  Value pipeline;         // the pipeline that the stage belongs to, or null
+  bool rowGroups = false; // groups of 8 rows, in a group panel after panel (SharedMemory.h)
 };
 
 struct Pipeline {
@@ -70,6 +71,7 @@ struct Pipeline {
   std::pair<int64_t, int64_t> arrivals; // that complete the full and the empty barriers
   int64_t waiting = 0;                  // stages waited for and not released, at this point of the role
   bool gathered = false;                // filled by threads that copy rows, not by tensor copies
+  bool rowGroups = false;               // how its stages lie
 };
 
 /// The threads that run the code being written.
@@ -283,6 +285,9 @@ inline bool isEightBitFloat(Type type) { return isa<Float8E4M3FNType, Float8E5M2
 /// f32 pairs to packed 16-bit registers and back.
 Value pack16(Emitter &e, Value low, Value high, Type element);
 std::pair<Value, Value> unpack16(Emitter &e, Value packed, Type element);
+
+/// Refuses stages by groups of rows where the code expects whole panels.
+LogicalResult checkPanels(Operation *op, const Smem &s);
 
 /// Branch back to a loop's header, never unrolled: ptxas would copy the body, and takes seconds over it.
 void branchBack(Emitter &e, Block *header, ValueRange operands);

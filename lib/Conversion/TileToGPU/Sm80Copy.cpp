@@ -398,6 +398,8 @@ LogicalResult tile::lookUpRows(Emitter &e, LoadAsyncOp op) {
 }
 
 LogicalResult tile::gatherRows(Emitter &e, LoadAsyncOp op) {
+  if (failed(checkPanels(op, e.smems[op.getSlot()])))
+    return failure();
   return copyRows(e, op, e.views[op.getView()], op.getRow(), e.smems[op.getSlot()]);
 }
 

@@ -85,12 +85,14 @@ static LogicalResult emitPipeline(Emitter &e, PipelineOp op) {
   pipeline->full = barriers.getInt();
   pipeline->empty = pipeline->full + 8 * stages;
   pipeline->words = words ? words.getInt() : 0;
+  pipeline->rowGroups = op->hasAttr(kRowGroups);
   if (op.getChain()) {
     pipeline->chain = &e.pipeline(op.getChain());
     pipeline->chain->chained = pipeline.get();
     assert(pipeline->chain->type.getStages() == stages && "pipeline_c4 refuses another number of stages");
     pipeline->slots = pipeline->chain->slots;
     pipeline->slotStride = pipeline->chain->slotStride;
+    pipeline->rowGroups = pipeline->chain->rowGroups;
   }
 
   // Who signals: found from the uses, the counts written on the op are checked against them.
@@ -156,6 +158,7 @@ static Smem slotAt(Emitter &e, Pipeline &p, Value stage) {
   s.base = p.slots;
   s.stage = p.type.getStages() == 1 ? Value() : e.mul(stage, e.c32(p.slotStride));
   s.pipeline = p.op.getResult();
+  s.rowGroups = p.rowGroups;
   return s;
 }
 

@@ -166,8 +166,11 @@ namespace {
 /// panels innermost, so that neighbouring lanes read the same table entry.
 struct PageBoxes {
   int64_t page, rows, panels, count;
-  static PageBoxes get(ViewType view, const SmemShape &shape) {
+  /// With `rowGroups` a box takes all panels of 8 rows.
+  static PageBoxes get(ViewType view, const SmemShape &shape, bool rowGroups) {
     int64_t page = view.getPage(), rows = std::gcd(page, shape.rows), panels = shape.columns / shape.panelColumns;
+    if (rowGroups)
+      rows = 8, panels = 1;
     return {page, rows, panels, shape.rows / rows * panels};
   }
   /// Panel and group of rows of box `number`.
@@ -190,7 +193,7 @@ void tile::lookUpPages(Emitter &e, LoadAsyncOp op) {
   if (failed(shape))
     return;
   ViewType type = op.getView().getType();
-  PageBoxes boxes = PageBoxes::get(type, *shape);
+  PageBoxes boxes = PageBoxes::get(type, *shape, e.pipeline(op.getPipeline()).rowGroups);
   Index row = e.index(op.getRow());
   Type entry = cast<MemRefType>(view.pages.getType()).getElementType();
   Regs pages;
@@ -229,13 +232,21 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
                                int64_t swizzle) {
   assert(cast<MemRefType>(view.source.getType()).getRank() == 4 && view.offsets.size() == 1 &&
          "view_c2 refuses other buffers of pages");
-  PageBoxes boxes = PageBoxes::get(op.getView().getType(), shape);
+  if (slot.rowGroups && (std::gcd(op.getView().getType().getPage(), shape.rows) % 8 || shape.rowBytes != 128))
+    return op.emitOpError() << "copies pages of " << op.getView().getType().getPage() << " rows and panels of "
+                            << shape.rowBytes << " bytes to a stage by groups of rows, expected multiples of 8 rows "
+                            << "and 128 bytes";
+  PageBoxes boxes = PageBoxes::get(op.getView().getType(), shape, slot.rowGroups);
   MapBuilder map(e, view.source);
-  map.fixed(shape.columns, std::nullopt);
+  int64_t panels = shape.columns / shape.panelColumns;
+  map.fixed(slot.rowGroups ? shape.panelColumns : shape.columns, std::nullopt);
   map.dimension(1);
+  if (slot.rowGroups)
+    map.fixed(panels, shape.panelColumns * map.bytes);
   map.dimension(2);
   map.dimension(0);
-  Value tensor = map.finish({shape.panelColumns, boxes.rows, 1, 1}, swizzle);
+  Value tensor = slot.rowGroups ? map.finish({shape.panelColumns, boxes.rows, panels, 1, 1}, swizzle)
+                                : map.finish({shape.panelColumns, boxes.rows, 1, 1}, swizzle);
   lookUpPages(e, op);
   Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
   expectBytes(e, barrier, slot.type.getBytes(), e.group.laneIsZero);
@@ -258,9 +269,15 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
                                     e.c32(boxes.page));
     Box box;
     box.map = tensor;
-    box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, e.narrow(view.offsets[0]), pageNumber};
-    Value offset = e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)),
-                                                   e.mul(piece, e.c32(boxes.rows * shape.rowBytes))));
+    Value head = e.narrow(view.offsets[0]);
+    if (slot.rowGroups)
+      box.coordinates = {e.c32(0), inside, e.c32(0), head, pageNumber};
+    else
+      box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, head, pageNumber};
+    // A box is whole rows of a panel, or all panels of a group.
+    int64_t boxBytes = boxes.rows * shape.rowBytes * (slot.rowGroups ? panels : 1);
+    Value offset =
+        e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(boxBytes))));
     copyIn(e, e.smemPointer(offset, slot.base), box, barrier);
     LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
     e.enter(join);
@@ -292,6 +309,8 @@ static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp op) {
   int64_t swizzle = cast<SwizzleAttr>(slot.type.getLayout()).getBytes();
   if (op.getView().getType().isPaged())
     return emitPaged(e, op, view, slot, *shape, swizzle);
+  if (failed(checkPanels(op, slot)))
+    return failure();
   FailureOr<Box> box = denseBox(e, op, view, e.index(op.getRow()), *shape, swizzle);
   if (failed(box))
     return failure();
@@ -320,6 +339,8 @@ static LogicalResult emitStoreAsync(Emitter &e, StoreAsyncOp op) {
     return failure();
   if (op.getView().getType().isPaged() || !e.group.single)
     return op.emitOpError() << "has code in roles of one warp and to dense views only";
+  if (failed(checkPanels(op, slot)))
+    return failure();
   FailureOr<Box> box =
       denseBox(e, op, view, e.index(op.getRow()), *shape, cast<SwizzleAttr>(slot.type.getLayout()).getBytes());
   if (failed(box))

@@ -117,22 +117,32 @@ struct Operand {
 };
 } // namespace
 
+/// Bytes from a panel to the next and from 8 rows to the next 8.
+static std::pair<int64_t, int64_t> getStrides(const Smem &s, const SmemShape &shape) {
+  int64_t group = 8 * shape.rowBytes;
+  if (s.rowGroups)
+    return {group, shape.columns / shape.panelColumns * group};
+  return {shape.panelBytes, group};
+}
+
 /// Operand whose contraction runs along the columns (rows are the other dimension).
 static Operand alongColumns(Emitter &e, const Smem &s, const SmemShape &shape, int64_t elementBytes) {
   Operand o;
-  o.descriptor = makeDescriptor(e, s, descriptorConstant(16, 8 * shape.rowBytes, shape.rowBytes));
+  auto [panel, group] = getStrides(s, shape);
+  o.descriptor = makeDescriptor(e, s, descriptorConstant(16, group, shape.rowBytes));
   int64_t perPanel = shape.rowBytes / 32;
   for (int64_t k = 0, n = s.type.getShape()[1] * elementBytes / 32; k < n; ++k)
-    o.chunks.push_back(k / perPanel * shape.panelBytes + k % perPanel * 32);
+    o.chunks.push_back(k / perPanel * panel + k % perPanel * 32);
   return o;
 }
 /// Operand whose contraction runs along the rows: the tensor core transposes 16-bit elements.
 static Operand alongRows(Emitter &e, const Smem &s, const SmemShape &shape) {
   Operand o;
   o.transposed = true;
-  o.descriptor = makeDescriptor(e, s, descriptorConstant(shape.panelBytes, 8 * shape.rowBytes, shape.rowBytes));
+  auto [panel, group] = getStrides(s, shape);
+  o.descriptor = makeDescriptor(e, s, descriptorConstant(panel, group, shape.rowBytes));
   for (int64_t k = 0, n = s.type.getShape()[0] / 16; k < n; ++k)
-    o.chunks.push_back(k * 16 * shape.rowBytes);
+    o.chunks.push_back(k * 2 * group);
   return o;
 }
 
@@ -217,6 +227,8 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
         !a.whole.getLayout())
       return op.emitOpError() << "has operand 'a' " << aSmem << ", expected " << m << " x " << k << " elements of "
                               << element << " with #tile.swizzle";
+    if (failed(checkPanels(op, a))) // its rows are cut into tiles of 64
+      return failure();
     left = alongColumns(e, a, *aShape, 2);
     left.chunks.truncate(k / 16);
     aRowStep = 64 * aShape->rowBytes;
@@ -322,7 +334,7 @@ static LogicalResult checkMatrix(Operation *op, RegType reg, const Smem &s) {
 
 template <typename Fn>
 static LogicalResult forMatrices(Emitter &e, Operation *op, RegType reg, const Smem &s, Fn body) {
-  if (failed(checkMatrix(op, reg, s)))
+  if (failed(checkMatrix(op, reg, s)) || failed(checkPanels(op, s)))
     return failure();
   auto operand = dyn_cast<OperandAttr>(reg.getLayout());
   auto mma = cast<MmaAttr>(operand ? operand.getParent() : reg.getLayout());
@@ -391,8 +403,13 @@ static LogicalResult emitFillRows(Emitter &e, FillRowsOp op) {
   LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::ult, at, e.c32(chunks)), body, ValueRange(), exit,
                          ValueRange());
   e.enter(body);
-  Value row = LLVM::UDivOp::create(e.b, e.loc, at, e.c32(perRow));
-  Value inPanel = LLVM::URemOp::create(e.b, e.loc, row, e.c32(shape->rows));
+  Value row = LLVM::UDivOp::create(e.b, e.loc, at, e.c32(perRow)), inPanel;
+  if (s.rowGroups) {
+    Value group = LLVM::UDivOp::create(e.b, e.loc, row, e.c32(8 * (shape->columns / shape->panelColumns)));
+    inPanel = e.add(e.mul(group, e.c32(8)), e.bitAnd(row, e.c32(7)));
+  } else {
+    inPanel = LLVM::URemOp::create(e.b, e.loc, row, e.c32(shape->rows));
+  }
   LLVM::CondBrOp::create(e.b, e.loc, e.compare(LLVM::ICmpPredicate::sge, inPanel, first), store, ValueRange(), next,
                          ValueRange());
   e.enter(store);

@@ -251,3 +251,72 @@ tile.kernel @gather_layout(%k: !m {tile.arg = "k"}, %pages: memref<?xi32> {tile.
     }
   }
 }
+
+// -----
+
+!t = !tile.smem<64x128xbf16, #tile.swizzle<128, panel = 64>>
+!p = !tile.pipeline<1 x !t>
+!m = memref<?x4x2x128xbf16, strided<[?, ?, ?, 1]>>
+!v = !tile.view<?x128xbf16, paged<4>>
+tile.kernel @group_pages(%k: !m {tile.arg = "k"}, %pages: memref<?xi32> {tile.arg = "pages"}) attributes {level = #tile.level<specialized>, tile.shared_bytes = 20000} {
+  %c0 = arith.constant 0 : index
+  %p = tile.pipeline {tile.row_groups, tile.shared_offset = 0, tile.barrier_offset = 16384} : !p
+  tile.roles {
+    tile.role @producer warps(1) {
+      %kv = tile.view %k[%c0] rows(%c0) pages(%pages[%c0] : memref<?xi32>) : !m -> !v
+      %s = tile.producer_acquire %p : !p -> !t
+      // expected-error @+1 {{copies pages of 4 rows and panels of 128 bytes to a stage by groups of rows, expected multiples of 8 rows and 128 bytes}}
+      tile.load_async %kv[%c0] into %s signal %p : !v, !t, !p
+    }
+    tile.role @consumer warps(4) {
+      %s = tile.consumer_wait %p : !p
+      tile.consumer_release %p : !p
+    }
+  }
+}
+
+// -----
+
+!t = !tile.smem<64x128xbf16, #tile.swizzle<128, panel = 64>>
+!p = !tile.pipeline<1 x !t>
+!r = !tile.reg<64x128xbf16, #tile.operand<a, parent = #tile.mma<warps = [4, 1]>>>
+tile.kernel @group_fragments() attributes {level = #tile.level<specialized>, tile.shared_bytes = 20000} {
+  %p = tile.pipeline {tile.row_groups, tile.shared_offset = 0, tile.barrier_offset = 16384} : !p
+  tile.roles {
+    tile.role @producer warps(1) {
+      %s = tile.producer_acquire %p : !p -> !t
+      tile.commit %p : !p
+    }
+    tile.role @consumer warps(4) {
+      %s = tile.consumer_wait %p : !p
+      // expected-error @+1 {{reads or writes a stage by groups of rows, expected whole panels; drop 'tile.row_groups' of its pipeline}}
+      %r = tile.local_load %s : !t -> !r
+      tile.consumer_release %p : !p
+    }
+  }
+}
+
+// -----
+
+!t = !tile.smem<64x128xbf16, #tile.swizzle<128, panel = 64>>
+!p = !tile.pipeline<1 x !t>
+tile.kernel @group_carried(%n: index {tile.arg = "param:n"}) attributes {level = #tile.level<specialized>, tile.shared_bytes = 20000} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %p = tile.pipeline {tile.row_groups, tile.shared_offset = 0, tile.barrier_offset = 16384} : !p
+  tile.roles {
+    tile.role @producer warps(1) {
+      %s = tile.producer_acquire %p : !p -> !t
+      tile.commit %p : !p
+    }
+    tile.role @consumer warps(4) {
+      %s = tile.consumer_wait %p : !p
+      // expected-error @+1 {{a stage by groups of rows cannot be carried through control flow; drop 'tile.row_groups'}}
+      %l = scf.for %i = %c0 to %n step %c1 iter_args(%x = %s) -> (!t) {
+        tile.fill_rows %x from %i : !t
+        scf.yield %x : !t
+      }
+      tile.consumer_release %p : !p
+    }
+  }
+}

@@ -22,6 +22,7 @@
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "attn/Target/KnownTargets.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 #include <string>
 
 namespace mlir::tile {
@@ -218,6 +219,18 @@ static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) 
   return producers;
 }
 
+/// Boxes of 8 rows are as many as the groups of rows of a stage when they take its panels together; boxes of more rows
+/// are no more than that as they are. Roles that transform read panels whole.
+static bool wantsRowGroups(Value view, const Ring &ring) {
+  auto type = cast<ViewType>(view.getType());
+  auto swizzle = dyn_cast_or_null<SwizzleAttr>(ring.type.getLayout());
+  if (ring.rows || ring.hooked || ring.gather || !type.isPaged() || ring.type.getRank() != 2 || !swizzle)
+    return false;
+  ArrayRef<int64_t> shape = ring.type.getShape();
+  return std::gcd(type.getPage(), shape[0]) == 8 && swizzle.getBytes() == 128 && shape[1] > swizzle.getPanel() &&
+         type.getShape()[1] == shape[1];
+}
+
 /// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
 static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
   auto target = plan.kernel->getAttrOfType<mlir::attn::TargetAttr>("target");
@@ -249,8 +262,10 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     auto type = PipelineType::get(kernel.getContext(), stages, ring.type, 0);
     bool handedOn = ring.hooked && !ring.rows;
     hooks |= handedOn;
-    ring.pipeline = ring.ready =
-        PipelineOp::create(builder, view.getLoc(), type, Value(), 1, handedOn ? 1 : plan.groups);
+    auto pipeline = PipelineOp::create(builder, view.getLoc(), type, Value(), 1, handedOn ? 1 : plan.groups);
+    ring.pipeline = ring.ready = pipeline;
+    if (wantsRowGroups(view, ring))
+      pipeline->setAttr(kRowGroups, builder.getUnitAttr());
     if (handedOn)
       ring.ready = PipelineOp::create(builder, view.getLoc(), type, ring.pipeline, 1, plan.groups);
   }

@@ -19,6 +19,10 @@ inline constexpr llvm::StringLiteral kSharedBytes = "tile.shared_bytes";
 /// On load_async: a number that divides its row in every step (0: the row is 0).
 inline constexpr llvm::StringLiteral kRowDivisor = "tile.row_divisor";
 
+/// On a pipeline (unit): its stages lie by groups of 8 rows, in a group panel after panel, so that one tensor copy of 8
+/// rows fills all panels. Else a stage lies panel by panel.
+inline constexpr llvm::StringLiteral kRowGroups = "tile.row_groups";
+
 /// Warps that share a transform in a kernel with roles, and the registers that a thread of theirs has at least.
 inline constexpr int64_t kTransformWarps = 4, kTransformRegisters = 72;
 
