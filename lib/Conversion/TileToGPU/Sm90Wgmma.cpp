@@ -379,7 +379,7 @@ static LogicalResult emitFillRows(Emitter &e, FillRowsOp op) {
   if (s.type != s.whole || s.type.getRank() != 2)
     return op.emitOpError() << "fills part of a stage or one of rank other than 2";
   Value first = e.narrow(e.index(op.getFirst()));
-  int64_t chunks = shape->rows * shape->columns * shape->elementBytes / 16, threads = 32 * e.group.warps;
+  int64_t chunks = shape->panels * shape->panelBytes / 16, threads = 32 * e.group.warps;
   int64_t perRow = shape->rowBytes / 16;
   Value thread = e.add(e.mul(e.group.warp, e.c32(32)), e.group.lane);
   // Whole rows are zeroed, so the permutation of their chunks does not matter.
