@@ -347,7 +347,7 @@ static LogicalResult emitSubview(Emitter &e, SubviewOp op) {
       s.base += i.offset / shape->panelColumns * shape->panelBytes;
       continue;
     }
-    int64_t unit = left == 1 ? shape->rowBytes : shape->panelBytes * (shape->columns / shape->panelColumns);
+    int64_t unit = left == 1 ? shape->rowBytes : shape->panelBytes * shape->panels;
     if (left == 1 && shape->chunkMask && i.isConstant() && i.offset % (8))
       return op.emitError() << "cuts rows at " << i.offset
                             << ", expected a multiple of 8 (the swizzle repeats every 8 rows)";

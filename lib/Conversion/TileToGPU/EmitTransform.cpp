@@ -79,7 +79,7 @@ public:
       bytes = e.add(bytes, e.mul(e.bitAnd(run, e.c32(1)), e.c32(8)));
     if (rank == 3) {
       Value group = e.materialize(e.coordinate(fragment, i, 0));
-      bytes = e.add(bytes, e.mul(group, e.c32(shape.panelBytes * (shape.columns / shape.panelColumns))));
+      bytes = e.add(bytes, e.mul(group, e.c32(shape.panelBytes * shape.panels)));
     }
     return e.smemPointer(e.add(e.smemOffset(smem), bytes), smem.base);
   }

@@ -329,7 +329,7 @@ LogicalResult Copier::prepare() {
   for (int64_t extent : dims.drop_back())
     rows *= extent;
   perGroup = dims[dims.size() - 2];
-  groupBytes = shape.panelBytes * (shape.columns / shape.panelColumns);
+  groupBytes = shape.panelBytes * shape.panels;
   choose();
   return success();
 }

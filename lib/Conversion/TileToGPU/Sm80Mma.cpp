@@ -27,7 +27,7 @@ FailureOr<SharedTile> sm80::sharedTile(Emitter &e, Operation *op, const Smem &sm
   }
   Value offset = e.smemOffset(smem);
   if (group)
-    offset = e.add(offset, e.mul(group, e.c32(shape->panelBytes * (shape->columns / shape->panelColumns))));
+    offset = e.add(offset, e.mul(group, e.c32(shape->panelBytes * shape->panels)));
   SharedTile tile;
   tile.base = e.smemPointer(offset, smem.base);
   tile.rows = shape->rows;

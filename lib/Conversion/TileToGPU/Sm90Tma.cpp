@@ -6,11 +6,13 @@
 //===----------------------------------------------------------------------===//
 //
 // A dense tile is one box: {panel, rows, panels, head}; with GQA packing the
-// rows split into {heads of the group, tokens}. A paged tile is a box per page
-// and panel (or, where neither the page nor the tile is a multiple of the other,
-// of the rows that divide both), issued by the lanes, each reading its own entry
-// of the page table. The swizzle follows the bits of the address, so that a box
-// may begin at any row of a stage.
+// rows split into {heads of the group, tokens}. Where the rows are no whole
+// panels it is a box for each panel: the map then ends with the row, so that
+// columns beside it read as zeros and are not written. A paged tile is a box per
+// page and panel (or, where neither the page nor the tile is a multiple of the
+// other, of the rows that divide both), issued by the lanes, each reading its own
+// entry of the page table. The swizzle follows the bits of the address, so that a
+// box may begin at any row of a stage.
 // Rows past the end of a tensor read as zeros, rows past the end of a request
 // are the next request's: tail legalisation zeroes them.
 //
@@ -86,17 +88,18 @@ struct MapBuilder {
   }
 };
 
-/// A box: its map and where it starts.
+/// A box: its map, where it starts, and where its memory begins in the stage.
 struct Box {
   Value map;
   SmallVector<Value> coordinates;
+  int64_t offset = 0;
 };
 } // namespace
 
 static FailureOr<SmemShape> checkSlot(Operation *op, const Smem &slot, ViewType view, MemRefType source) {
   if (slot.type != slot.whole || slot.type.getRank() != 2 || view.getRank() != 2)
     return op->emitOpError() << "copies " << view << " and " << slot.type << ", expected whole stages of rank 2";
-  if (slot.type.getElementType() != view.getElementType() || slot.type.getShape()[1] != view.getShape()[1])
+  if (slot.type.getElementType() != view.getElementType() || slot.type.getShape()[1] < view.getShape()[1])
     return op->emitOpError() << "copies between " << view << " and " << slot.type << ", expected the same rows";
   if (elementName(view.getElementType()).empty())
     return op->emitOpError() << "copies elements of type " << view.getElementType() << ", which no tensor map has";
@@ -110,9 +113,9 @@ static FailureOr<SmemShape> checkSlot(Operation *op, const Smem &slot, ViewType 
   return shape;
 }
 
-/// The box of a dense view that starts at `row`.
-static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Index row, const SmemShape &shape,
-                               int64_t swizzle) {
+/// The boxes of a dense view that start at `row`.
+static FailureOr<SmallVector<Box>> denseBoxes(Emitter &e, Operation *op, const View &view, Index row,
+                                              const SmemShape &shape, int64_t swizzle) {
   View v = view;
   ViewType type = v.op.getResult().getType();
   auto source = cast<MemRefType>(view.source.getType());
@@ -120,30 +123,48 @@ static FailureOr<Box> denseBox(Emitter &e, Operation *op, const View &view, Inde
     return op->emitOpError() << "copies from " << source
                              << ", expected a buffer of tokens, heads and vectors with two offsets";
   MapBuilder map(e, view.source);
-  int64_t panels = shape.columns / shape.panelColumns;
-  Box box;
-  Value zero = e.c32(0);
-  map.fixed(shape.panelColumns, std::nullopt);
+  int64_t columns = type.getShape()[1], pack = type.isPacked() ? type.getPack() : 1;
   if (type.isPacked()) {
-    int64_t pack = type.getPack();
     if (shape.rows % pack)
       return op->emitOpError() << "copies " << shape.rows << " rows of groups of " << pack << ", expected a multiple";
-    map.dimension(1);
-    map.dimension(0);
-    map.fixed(panels, shape.panelColumns * map.bytes);
     if (!row.isConstant() || row.offset % pack)
       return op->emitOpError() << "copies packed rows from a row that is not a constant multiple of " << pack;
-    box.coordinates = {zero, e.narrow(view.offsets[1]),
-                       e.narrow(e.addIndex(view.offsets[0], {Value(), row.offset / pack})), zero};
-    box.map = map.finish({shape.panelColumns, pack, shape.rows / pack, panels}, swizzle);
-    return box;
   }
-  map.dimension(0);
-  map.fixed(panels, shape.panelColumns * map.bytes);
-  map.dimension(1);
-  box.coordinates = {zero, e.narrow(e.addIndex(view.offsets[0], row)), zero, e.narrow(view.offsets[1])};
-  box.map = map.finish({shape.panelColumns, shape.rows, panels, 1}, swizzle);
-  return box;
+  // Whole panels are a dimension of one box; else each has a box of its own, clipped where the row ends.
+  bool whole = columns == shape.panels * shape.panelColumns;
+  map.fixed(whole ? shape.panelColumns : columns, std::nullopt);
+  Value zero = e.c32(0), head = e.narrow(view.offsets[1]);
+  SmallVector<Value> at = {zero};
+  SmallVector<int64_t> extents = {shape.panelColumns};
+  auto panelDimension = [&]() {
+    if (!whole)
+      return;
+    map.fixed(shape.panels, shape.panelColumns * map.bytes);
+    at.push_back(zero);
+    extents.push_back(shape.panels);
+  };
+  if (type.isPacked()) {
+    map.dimension(1);
+    map.dimension(0);
+    at.append({head, e.narrow(e.addIndex(view.offsets[0], {Value(), row.offset / pack}))});
+    extents.append({pack, shape.rows / pack});
+    panelDimension();
+  } else {
+    map.dimension(0);
+    at.push_back(e.narrow(e.addIndex(view.offsets[0], row)));
+    extents.push_back(shape.rows);
+    panelDimension();
+    map.dimension(1);
+    at.push_back(head);
+    extents.push_back(1);
+  }
+  Value tensor = map.finish(extents, swizzle);
+  SmallVector<Box> boxes;
+  for (int64_t first = 0; first < (whole ? 1 : shape.panels); ++first) {
+    at[0] = e.c32(first * shape.panelColumns);
+    boxes.push_back({tensor, at, first * shape.panelBytes});
+  }
+  return boxes;
 }
 
 static void copyIn(Emitter &e, Value destination, const Box &box, Value barrier) {
@@ -168,7 +189,7 @@ struct PageBoxes {
   int64_t page, rows, panels, count;
   /// With `rowGroups` a box takes all panels of 8 rows.
   static PageBoxes get(ViewType view, const SmemShape &shape, bool rowGroups) {
-    int64_t page = view.getPage(), rows = std::gcd(page, shape.rows), panels = shape.columns / shape.panelColumns;
+    int64_t page = view.getPage(), rows = std::gcd(page, shape.rows), panels = shape.panels;
     if (rowGroups)
       rows = 8, panels = 1;
     return {page, rows, panels, shape.rows / rows * panels};
@@ -232,20 +253,20 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
                                int64_t swizzle) {
   assert(cast<MemRefType>(view.source.getType()).getRank() == 4 && view.offsets.size() == 1 &&
          "view_c2 refuses other buffers of pages");
-  if (slot.rowGroups && (std::gcd(op.getView().getType().getPage(), shape.rows) % 8 || shape.rowBytes != 128))
+  if (slot.rowGroups && (std::gcd(op.getView().getType().getPage(), shape.rows) % 8 || shape.rowBytes != 128 ||
+                         op.getView().getType().getShape()[1] != shape.panels * shape.panelColumns))
     return op.emitOpError() << "copies pages of " << op.getView().getType().getPage() << " rows and panels of "
                             << shape.rowBytes << " bytes to a stage by groups of rows, expected multiples of 8 rows "
-                            << "and 128 bytes";
+                            << "and whole panels of 128 bytes";
   PageBoxes boxes = PageBoxes::get(op.getView().getType(), shape, slot.rowGroups);
   MapBuilder map(e, view.source);
-  int64_t panels = shape.columns / shape.panelColumns;
-  map.fixed(slot.rowGroups ? shape.panelColumns : shape.columns, std::nullopt);
+  map.fixed(slot.rowGroups ? shape.panelColumns : op.getView().getType().getShape()[1], std::nullopt);
   map.dimension(1);
   if (slot.rowGroups)
-    map.fixed(panels, shape.panelColumns * map.bytes);
+    map.fixed(shape.panels, shape.panelColumns * map.bytes);
   map.dimension(2);
   map.dimension(0);
-  Value tensor = slot.rowGroups ? map.finish({shape.panelColumns, boxes.rows, panels, 1, 1}, swizzle)
+  Value tensor = slot.rowGroups ? map.finish({shape.panelColumns, boxes.rows, shape.panels, 1, 1}, swizzle)
                                 : map.finish({shape.panelColumns, boxes.rows, 1, 1}, swizzle);
   lookUpPages(e, op);
   Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
@@ -275,7 +296,7 @@ static LogicalResult emitPaged(Emitter &e, LoadAsyncOp op, const View &view, con
     else
       box.coordinates = {e.mul(panel, e.c32(shape.panelColumns)), inside, head, pageNumber};
     // A box is whole rows of a panel, or all panels of a group.
-    int64_t boxBytes = boxes.rows * shape.rowBytes * (slot.rowGroups ? panels : 1);
+    int64_t boxBytes = boxes.rows * shape.rowBytes * (slot.rowGroups ? shape.panels : 1);
     Value offset =
         e.add(e.smemOffset(slot), e.add(e.mul(panel, e.c32(shape.panelBytes)), e.mul(piece, e.c32(boxBytes))));
     copyIn(e, e.smemPointer(offset, slot.base), box, barrier);
@@ -311,21 +332,25 @@ static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp op) {
     return emitPaged(e, op, view, slot, *shape, swizzle);
   if (failed(checkPanels(op, slot)))
     return failure();
-  FailureOr<Box> box = denseBox(e, op, view, e.index(op.getRow()), *shape, swizzle);
-  if (failed(box))
+  FailureOr<SmallVector<Box>> boxes = denseBoxes(e, op, view, e.index(op.getRow()), *shape, swizzle);
+  if (failed(boxes))
     return failure();
   Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
-  Value destination = e.smemPointer(e.smemOffset(slot), slot.base);
+  Value start = e.smemOffset(slot);
+  auto copyAll = [&]() {
+    for (const Box &box : *boxes)
+      copyIn(e, e.smemPointer(start, slot.base + box.offset), box, barrier);
+  };
   if (e.group.single) {
     expectBytes(e, barrier, slot.type.getBytes(), Value());
-    copyIn(e, destination, *box, barrier);
+    copyAll();
     return success();
   }
   expectBytes(e, barrier, slot.type.getBytes(), e.group.laneIsZero);
   Block *issue = e.newBlock(), *join = e.newBlock();
   LLVM::CondBrOp::create(e.b, e.loc, e.group.laneIsZero, issue, ValueRange(), join, ValueRange());
   e.enter(issue);
-  copyIn(e, destination, *box, barrier);
+  copyAll();
   LLVM::BrOp::create(e.b, e.loc, ValueRange(), join);
   e.enter(join);
   return success();
@@ -341,13 +366,15 @@ static LogicalResult emitStoreAsync(Emitter &e, StoreAsyncOp op) {
     return op.emitOpError() << "has code in roles of one warp and to dense views only";
   if (failed(checkPanels(op, slot)))
     return failure();
-  FailureOr<Box> box =
-      denseBox(e, op, view, e.index(op.getRow()), *shape, cast<SwizzleAttr>(slot.type.getLayout()).getBytes());
-  if (failed(box))
+  FailureOr<SmallVector<Box>> boxes =
+      denseBoxes(e, op, view, e.index(op.getRow()), *shape, cast<SwizzleAttr>(slot.type.getLayout()).getBytes());
+  if (failed(boxes))
     return failure();
-  Value source = e.smemPointer(e.smemOffset(slot), slot.base);
-  NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(e.b, e.loc, box->map, source, box->coordinates, Value(),
-                                                     NVVM::TMAStoreMode::TILE, Value());
+  Value start = e.smemOffset(slot);
+  for (const Box &box : *boxes)
+    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(e.b, e.loc, box.map,
+                                                       e.smemPointer(start, slot.base + box.offset), box.coordinates,
+                                                       Value(), NVVM::TMAStoreMode::TILE, Value());
   NVVM::CpAsyncBulkCommitGroupOp::create(e.b, e.loc);
   // The stage has been read when the release that follows takes effect.
   NVVM::CpAsyncBulkWaitGroupOp::create(e.b, e.loc, 0, e.b.getUnitAttr());

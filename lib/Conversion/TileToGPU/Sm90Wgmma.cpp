@@ -121,7 +121,7 @@ struct Operand {
 static std::pair<int64_t, int64_t> getStrides(const Smem &s, const SmemShape &shape) {
   int64_t group = 8 * shape.rowBytes;
   if (s.rowGroups)
-    return {group, shape.columns / shape.panelColumns * group};
+    return {group, shape.panels * group};
   return {shape.panelBytes, group};
 }
 
@@ -391,7 +391,7 @@ static LogicalResult emitFillRows(Emitter &e, FillRowsOp op) {
   if (s.type != s.whole || s.type.getRank() != 2)
     return op.emitOpError() << "fills part of a stage or one of rank other than 2";
   Value first = e.narrow(e.index(op.getFirst()));
-  int64_t chunks = shape->rows * shape->columns * shape->elementBytes / 16, threads = 32 * e.group.warps;
+  int64_t chunks = shape->panels * shape->panelBytes / 16, threads = 32 * e.group.warps;
   int64_t perRow = shape->rowBytes / 16;
   Value thread = e.add(e.mul(e.group.warp, e.c32(32)), e.group.lane);
   // Whole rows are zeroed, so the permutation of their chunks does not matter.
@@ -405,7 +405,7 @@ static LogicalResult emitFillRows(Emitter &e, FillRowsOp op) {
   e.enter(body);
   Value row = LLVM::UDivOp::create(e.b, e.loc, at, e.c32(perRow)), inPanel;
   if (s.rowGroups) {
-    Value group = LLVM::UDivOp::create(e.b, e.loc, row, e.c32(8 * (shape->columns / shape->panelColumns)));
+    Value group = LLVM::UDivOp::create(e.b, e.loc, row, e.c32(8 * shape->panels));
     inPanel = e.add(e.mul(group, e.c32(8)), e.bitAnd(row, e.c32(7)));
   } else {
     inPanel = LLVM::URemOp::create(e.b, e.loc, row, e.c32(shape->rows));

@@ -265,7 +265,7 @@ tile.kernel @group_pages(%k: !m {tile.arg = "k"}, %pages: memref<?xi32> {tile.ar
     tile.role @producer warps(1) {
       %kv = tile.view %k[%c0] rows(%c0) pages(%pages[%c0] : memref<?xi32>) : !m -> !v
       %s = tile.producer_acquire %p : !p -> !t
-      // expected-error @+1 {{copies pages of 4 rows and panels of 128 bytes to a stage by groups of rows, expected multiples of 8 rows and 128 bytes}}
+      // expected-error @+1 {{copies pages of 4 rows and panels of 128 bytes to a stage by groups of rows, expected multiples of 8 rows and whole panels of 128 bytes}}
       tile.load_async %kv[%c0] into %s signal %p : !v, !t, !p
     }
     tile.role @consumer warps(4) {

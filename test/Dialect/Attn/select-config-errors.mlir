@@ -137,10 +137,10 @@ func.func @valuehook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x
 
 // -----
 
-func.func @dim(%q: memref<?x4x96xf16>, %qo: memref<?xi32>, %k: memref<?x4x96xf16>, %ind: memref<?xi32>, %o: memref<?x4x96xf16>) {
-  // expected-error @below {{head dim 96 is not a multiple of 64 up to 256; use consumers = 0 and load = gather}}
-  attn.attention q(%q, %qo : memref<?x4x96xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x96xf16>, memref<?x4x96xf16>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x96xf16>)
+func.func @dim(%q: memref<?x4x512xf16>, %qo: memref<?xi32>, %k: memref<?x4x512xf16>, %ind: memref<?xi32>, %o: memref<?x4x512xf16>) {
+  // expected-error @below {{head dim 512 is more than the 256 columns of a warpgroup's product; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x512xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x512xf16>, memref<?x4x512xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x512xf16>)
     {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
   return
 }

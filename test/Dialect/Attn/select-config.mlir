@@ -101,12 +101,20 @@ func.func @hook(%q: memref<?x4x128xf16>, %qo: memref<?xi32>, %k: memref<?x4x128x
 
 // -----
 
-// SM90: configs = [
-// SM90-NOT: consumers
-// SM90-SAME: rows = 128
+// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2,
 func.func @small(%q: memref<?x4x32xf16>, %qo: memref<?xi32>, %k: memref<?x4x32xf16>, %ind: memref<?xi32>, %o: memref<?x4x32xf16>) {
   attn.attention q(%q, %qo : memref<?x4x32xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x32xf16>, memref<?x4x32xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x32xf16>) {format = #attn.format<ragged>}
+  return
+}
+
+// -----
+
+// 136 columns take three panels of 64 in shared memory, so two stages of 128 keys do not fit beside 128 rows.
+// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 64, warps = 8, consumers = 2,
+func.func @panels(%q: memref<?x4x136xf16>, %qo: memref<?xi32>, %k: memref<?x4x136xf16>, %ind: memref<?xi32>, %o: memref<?x4x136xf16>) {
+  attn.attention q(%q, %qo : memref<?x4x136xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x136xf16>, memref<?x4x136xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x136xf16>) {format = #attn.format<ragged>}
   return
 }
 

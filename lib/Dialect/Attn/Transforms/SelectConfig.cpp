@@ -91,9 +91,13 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
   for (HookKind kind : {HookKind::Key, HookKind::Value})
     if (readsMemoryByKey(op, kind))
       return llvm::formatv("its {0} hook reads memory by the position of a key", stringifyHookKind(kind));
-  for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()})
-    if (dim % 64 != 0 || dim > 256)
-      return llvm::formatv("head dim {0} is not a multiple of 64 up to 256", dim);
+  for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()}) {
+    if (dim > 256)
+      return llvm::formatv("head dim {0} is more than the 256 columns of a warpgroup's product", dim);
+    if (dim * bytesOf(op.getK()) % 16 != 0)
+      return llvm::formatv("rows of {0} bytes are not whole 16 bytes, which tensor copies want",
+                           dim * bytesOf(op.getK()));
+  }
   if (pack > 1 && rows % pack != 0)
     return llvm::formatv("{0} packed heads do not divide {1} rows", pack, rows);
   if (op.getFormat().getKind() == FormatKind::Ragged)
@@ -174,9 +178,11 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   ConfigNeeds needs;
   bool roles = config.getConsumers() > 0;
   bool qInRegisters = roles ? config.getQInRegisters() : keepsQInRegisters(op, config);
+  // Tensor copies fill whole panels of 128 bytes (tile-assign-layouts).
+  auto panels = [&](int64_t columns) { return roles && columns > 32 ? llvm::alignTo(columns, 64) : columns; };
   if (!qInRegisters || roles || hasHook(op, HookKind::Query))
-    needs.sharedMemory += rows * dqk * q;
-  needs.sharedMemory += config.getStages() * keys * (dqk + dvo) * kv;
+    needs.sharedMemory += rows * panels(dqk) * q;
+  needs.sharedMemory += config.getStages() * keys * (panels(dqk) + panels(dvo)) * kv;
   // 8-bit K and V are widened in shared memory, one after the other.
   if (isEightBit(op))
     needs.sharedMemory += 2 * keys * std::max(dqk, dvo);

@@ -7,6 +7,7 @@
 
 #include "attn/Dialect/Tile/IR/Layout.h"
 #include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
@@ -205,8 +206,7 @@ FailureOr<SmemShape> SmemShape::get(SmemType type, function_ref<InFlightDiagnost
   s.chunkMask = s.rowShift = 0;
   if (auto swizzle = dyn_cast_or_null<SwizzleAttr>(type.getLayout())) {
     int64_t bytes = swizzle.getBytes();
-    if ((bytes != 128 && bytes != 64 && bytes != 32) || swizzle.getPanel() * s.elementBytes != bytes ||
-        s.columns % swizzle.getPanel()) {
+    if ((bytes != 128 && bytes != 64 && bytes != 32) || swizzle.getPanel() * s.elementBytes != bytes) {
       if (emitError)
         emitError() << "shared memory " << type << " does not divide into panels of " << bytes << " bytes";
       return failure();
@@ -215,6 +215,7 @@ FailureOr<SmemShape> SmemShape::get(SmemType type, function_ref<InFlightDiagnost
     s.chunkMask = bytes / 16 - 1;
     s.rowShift = bytes == 128 ? 0 : bytes == 64 ? 1 : 2;
   }
+  s.panels = llvm::divideCeil(s.columns, s.panelColumns);
   s.rowBytes = s.panelColumns * s.elementBytes;
   s.panelBytes = s.rows * s.rowBytes;
   return s;

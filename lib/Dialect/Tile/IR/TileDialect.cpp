@@ -147,7 +147,14 @@ int64_t SmemType::getNumElements() const {
     n *= dim;
   return n;
 }
-int64_t SmemType::getBytes() const { return getNumElements() * getElementType().getIntOrFloatBitWidth() / 8; }
+int64_t SmemType::getBytes() const {
+  int64_t elements = getNumElements();
+  if (auto swizzle = dyn_cast_or_null<SwizzleAttr>(getLayout()); swizzle && swizzle.getPanel() > 0) {
+    int64_t columns = getShape().back();
+    elements = elements / columns * llvm::alignTo(columns, swizzle.getPanel()); // whole panels
+  }
+  return elements * getElementType().getIntOrFloatBitWidth() / 8;
+}
 
 Type ViewType::parse(AsmParser &parser) {
   SmallVector<int64_t> shape;

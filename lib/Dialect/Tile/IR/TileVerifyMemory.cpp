@@ -62,10 +62,9 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
-/// A tile [n, d] or [groups, n, d] of the rows of a view (without d for a view of single elements). With `wider` it may
-/// have more columns: they are zero when loaded and dropped when stored.
-static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view, Type tile, StringRef what,
-                                    bool wider) {
+/// A tile [n, d] or [groups, n, d] of the rows of a view (without d for a view of single elements). It may have more
+/// columns: they are zero when loaded and dropped when stored.
+static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view, Type tile, StringRef what) {
   Shaped t = getShaped(tile);
   if (t.element != view.getElementType())
     return fail(op, (name + "_c1").str())
@@ -74,17 +73,17 @@ static LogicalResult verifyTransfer(Operation *op, StringRef name, ViewType view
   if (rank != view.getRank() && rank != view.getRank() + 1)
     return fail(op, (name + "_c2").str()) << what << " has rank " << rank << " for a view of rank " << view.getRank()
                                           << ", expected the same or one more";
-  if (view.getRank() == 2 && (wider ? t.shape.back() < view.getShape()[1] : t.shape.back() != view.getShape()[1]))
-    return fail(op, (name + "_c3").str()) << what << " has rows of " << t.shape.back() << ", expected "
-                                          << (wider ? "at least " : "") << view.getShape()[1];
+  if (view.getRank() == 2 && t.shape.back() < view.getShape()[1])
+    return fail(op, (name + "_c3").str())
+           << what << " has rows of " << t.shape.back() << ", expected at least " << view.getShape()[1];
   return success();
 }
 
 LogicalResult LoadOp::verify() {
-  return verifyTransfer(*this, "load", getView().getType(), getResult().getType(), "the result", /*wider=*/true);
+  return verifyTransfer(*this, "load", getView().getType(), getResult().getType(), "the result");
 }
 LogicalResult StoreOp::verify() {
-  return verifyTransfer(*this, "store", getView().getType(), getValue().getType(), "'value'", /*wider=*/true);
+  return verifyTransfer(*this, "store", getView().getType(), getValue().getType(), "'value'");
 }
 
 static LogicalResult verifyLocal(Operation *op, StringRef name, Value reg, Value smem) {
@@ -232,9 +231,7 @@ LogicalResult LoadAsyncOp::verify() {
     if (auto other = dyn_cast<LoadAsyncOp>(user); other && isGather(other) != isGather(*this))
       return fail(*this, "load_async_c6")
              << (isGather(*this) ? "has" : "lacks") << " 'tile.gather', unlike another load of its pipeline";
-  // Tensor copies have boxes of whole rows.
-  bool wider = !roles || isGather(*this);
-  return verifyTransfer(*this, "load_async", getView().getType(), getSlot().getType(), "'slot'", wider);
+  return verifyTransfer(*this, "load_async", getView().getType(), getSlot().getType(), "'slot'");
 }
 
 LogicalResult SendOp::verify() {
@@ -266,5 +263,5 @@ LogicalResult ConsumerReleaseOp::verify() {
 }
 
 LogicalResult StoreAsyncOp::verify() {
-  return verifyTransfer(*this, "store_async", getView().getType(), getSlot().getType(), "'slot'", /*wider=*/false);
+  return verifyTransfer(*this, "store_async", getView().getType(), getSlot().getType(), "'slot'");
 }

@@ -516,6 +516,9 @@ Attribute Assigner::layoutOf(const Place &place, bool isA) {
 
 Attribute Assigner::swizzleOf(SmemType type) {
   int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8, row = type.getShape().back() * bytes;
+  // Tensor copies want few boxes, so they get whole panels of 128 bytes and fill what lies beside the rows with zeros.
+  if (config.getConsumers() > 0 && bytes == 2 && row % 32 == 0 && row != 32 && row != 64)
+    return SwizzleAttr::get(type.getContext(), 128, 64);
   for (int64_t width : {128, 64, 32})
     if (row % width == 0)
       return SwizzleAttr::get(type.getContext(), width, width / bytes);

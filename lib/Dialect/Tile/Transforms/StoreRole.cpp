@@ -151,8 +151,10 @@ void Output::emitRole(Value chained, int64_t rows) {
   for (Value offset : view.getOffsets())
     offsets.push_back(cloneScalar(offset, items, mapping, inner));
   SmemType slot = query.getSlot().getType();
-  Value whole = ViewOp::create(inner, loc, ViewType::get(slot.getShape(), slot.getElementType()), view.getSource(),
-                               offsets, Value(), Value(), Value());
+  SmallVector<int64_t> shape(view.getResult().getType().getShape());
+  shape[0] = slot.getShape()[0];
+  Value whole = ViewOp::create(inner, loc, ViewType::get(shape, slot.getElementType()), view.getSource(), offsets,
+                               Value(), Value(), Value());
   Value zero = arith::ConstantIndexOp::create(inner, loc, 0);
   StoreAsyncOp::create(inner, loc, wait.getSlot(), whole, zero);
   ConsumerReleaseOp::create(builder, loc, chained);

@@ -228,6 +228,7 @@ static bool wantsRowGroups(Value view, const Ring &ring) {
     return false;
   ArrayRef<int64_t> shape = ring.type.getShape();
   return std::gcd(type.getPage(), shape[0]) == 8 && swizzle.getBytes() == 128 && shape[1] > swizzle.getPanel() &&
+         shape[1] % swizzle.getPanel() == 0 &&
          type.getShape()[1] == shape[1];
 }
 

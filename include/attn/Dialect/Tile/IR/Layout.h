@@ -72,10 +72,12 @@ BlockedAttr getBlockedLayout(MLIRContext *context, ArrayRef<int64_t> shape, int6
 Attribute getRootLayout(Attribute layout, SmallVectorImpl<int64_t> &kept);
 
 /// Byte offset of (row, column) in a stage of shared memory: `panel` is the distance between panels, the 16-byte
-/// chunk of a row is permuted by row (see #tile.swizzle). A stage without layout is row major.
+/// chunk of a row is permuted by row (see #tile.swizzle). A stage without layout is row major. Rows that are no whole
+/// panels take up whole ones.
 struct SmemShape {
   int64_t rows, columns, elementBytes;
   int64_t panelColumns, rowBytes, panelBytes; // one panel when there is no swizzle
+  int64_t panels;                             // the last one may be wider than what is left of the columns
   int64_t chunkMask, rowShift;                // chunk ^ ((row >> rowShift) & chunkMask)
   static FailureOr<SmemShape> get(SmemType type, function_ref<InFlightDiagnostic()> emitError = {});
 };
