@@ -21,6 +21,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "attn/Target/KnownTargets.h"
+#include "attn/Target/RoleRegisters.h"
 #include "llvm/Support/MathExtras.h"
 #include <string>
 
@@ -170,24 +171,6 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// What a thread of each kind of role asks for.
-struct Registers {
-  int64_t consumer, producer, transformer;
-};
-} // namespace
-
-/// What 64 k registers allow, in multiples of 8. Lanes that look up pages need more than the one thread that issues
-/// whole boxes.
-static Registers getRegisters(int64_t groups, bool pages, bool hooks) {
-  int64_t warpgroups = groups + 1 + hooks;
-  int64_t share = std::min<int64_t>(65536 / 128 / warpgroups / 8 * 8, 248); // what a thread is launched with
-  int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * warpgroups;
-  int64_t consumer = std::min<int64_t>(240, (all - least - (hooks ? kTransformRegisters : 0)) / groups / 8 * 8);
-  int64_t rest = all - consumer * groups, transformer = hooks ? std::min<int64_t>(rest - least, 160) / 8 * 8 : 0;
-  return {consumer, std::min<int64_t>(rest - transformer, 128), transformer};
-}
-
 /// Producers: one warp, or one for each paged view of the key loop, whose boxes take a warp a good part of a step.
 static int64_t assignProducers(Plan &plan) {
   int64_t count = 1;
@@ -238,7 +221,9 @@ static LogicalResult specializeKernel(KernelOp kernel) {
       ring.ready = PipelineOp::create(builder, view.getLoc(), type, ring.pipeline, 1, plan.groups);
   }
   bool pages = llvm::any_of(plan.rings, [](auto &entry) { return cast<ViewType>(entry.first.getType()).isPaged(); });
-  Registers registers = getRegisters(plan.groups, pages, hooks);
+  auto range = kernel->getAttrOfType<IntegerAttr>(kRangeLength);
+  ::attn::RoleRegisters registers =
+      ::attn::getRoleRegisters({plan.groups, pages, hooks, range ? range.getInt() : 0});
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {
