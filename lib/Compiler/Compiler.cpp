@@ -229,7 +229,7 @@ private:
   const ::attn::TuningTable *table;
   const mlir::attn::RefusedConfigs &refused;
   llvm::SmallVector<::attn::ConfigChoice> choices; // when the op came without configs
-  bool chosen = false; // the op came without configs
+  bool chosen = false;                             // the op came without configs
   mlir::attn::AttentionOp attention;
   SmallVector<Kernel> kernels;
 
@@ -266,8 +266,7 @@ private:
         continue;
       std::string text;
       llvm::raw_string_ostream(text) << kernel.config;
-      auto *choice =
-          llvm::find_if(choices, [&](const ::attn::ConfigChoice &c) { return c.config == kernel.config; });
+      auto *choice = llvm::find_if(choices, [&](const ::attn::ConfigChoice &c) { return c.config == kernel.config; });
       result.configs.push_back({kernel.symbol, text, choice == choices.end() ? "given" : choice->source});
     }
   }

@@ -30,8 +30,8 @@ static std::string describeFormat(AttentionOp op) {
     return "ragged";
   // Pages that fall into boxes of 8, 16, 32 or 64 rows and more; others are gathered.
   int64_t page = op.getPageSize();
-  std::string text = stringifyFormatKind(kind).str() +
-                     (page % 8 ? "-gathered" : std::to_string(std::min<int64_t>(page & -page, 64)));
+  std::string text =
+      stringifyFormatKind(kind).str() + (page % 8 ? "-gathered" : std::to_string(std::min<int64_t>(page & -page, 64)));
   if (kind == FormatKind::Bsr)
     text += "x" + std::to_string(op.getFormat().getRowBlock());
   return text;
@@ -67,8 +67,9 @@ static std::string describeHook(HookOp hook, HookKind kind) {
     text += (first ? "" : ",") + op->getName().stripDialect().str();
     first = false;
     if (auto fast = dyn_cast<arith::ArithFastMathInterface>(op))
-      if (bitEnumContainsAny(fast.getFastMathFlagsAttr().getValue(), arith::FastMathFlags::afn))
-        text += ".afn";
+      if (arith::FastMathFlagsAttr flags = fast.getFastMathFlagsAttr())
+        if (bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
+          text += ".afn";
   });
   return text;
 }
@@ -93,9 +94,12 @@ std::string describeShape(AttentionOp op) {
 //===----------------------------------------------------------------------===//
 
 json::Object configToJson(ConfigAttr config) {
-  return json::Object{{"rows", config.getRows()},           {"keys", config.getKeys()},
-                      {"stages", config.getStages()},       {"warps", config.getWarps()},
-                      {"groups", config.getGroups()},       {"consumers", config.getConsumers()},
+  return json::Object{{"rows", config.getRows()},
+                      {"keys", config.getKeys()},
+                      {"stages", config.getStages()},
+                      {"warps", config.getWarps()},
+                      {"groups", config.getGroups()},
+                      {"consumers", config.getConsumers()},
                       {"q_in_registers", config.getQInRegisters()}};
 }
 
@@ -134,8 +138,8 @@ llvm::Expected<TuningTable> TuningTable::parse(llvm::StringRef text, llvm::Strin
       !map.map("entries", table.entries))
     return fail(root.getError());
   if (!findTarget(table.target))
-    return fail(llvm::createStringError("target '" + table.target + "' is not known; expected one of " +
-                                        knownTargetNames()));
+    return fail(
+        llvm::createStringError("target '" + table.target + "' is not known; expected one of " + knownTargetNames()));
   return table;
 }
 
@@ -165,8 +169,8 @@ const TuningTable *TuningTable::builtin(llvm::StringRef chip) {
 
 std::string TuningTable::print() const {
   // One entry a line, for readers and for version control.
-  std::string text = llvm::formatv("{{\n\"target\": {0},\n\"device\": {1},\n\"entries\": [", json::Value(target),
-                                   json::Value(device));
+  std::string text =
+      llvm::formatv("{{\n\"target\": {0},\n\"device\": {1},\n\"entries\": [", json::Value(target), json::Value(device));
   bool first = true;
   for (const TunedConfig &entry : entries) {
     json::Object object{{"shape", entry.shape},
@@ -209,8 +213,8 @@ const TunedConfig *TuningTable::find(llvm::StringRef shape, TileClass tileClass)
 // Choosing
 //===----------------------------------------------------------------------===//
 
-llvm::SmallVector<ConfigChoice> chooseConfigs(AttentionOp op, const TargetInfo &target,
-                                                          const TuningTable *table, const RefusedConfigs &refused) {
+llvm::SmallVector<ConfigChoice> chooseConfigs(AttentionOp op, const TargetInfo &target, const TuningTable *table,
+                                              const RefusedConfigs &refused) {
   llvm::SmallVector<ConfigChoice> choices;
   std::string shape = table ? describeShape(op) : std::string();
   for (TileClass tileClass : kTileClasses) {

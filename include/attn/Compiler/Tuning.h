@@ -68,8 +68,7 @@ struct ConfigChoice {
 
 /// The configs of an op by `table` (may be null) and, where that has none that fits, by the cost model.
 llvm::SmallVector<ConfigChoice> chooseConfigs(mlir::attn::AttentionOp op, const TargetInfo &target,
-                                              const TuningTable *table,
-                                              const mlir::attn::RefusedConfigs &refused = {});
+                                              const TuningTable *table, const mlir::attn::RefusedConfigs &refused = {});
 
 } // namespace attn
 

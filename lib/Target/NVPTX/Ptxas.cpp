@@ -118,9 +118,7 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
   return assembly;
 }
 
-static bool isSerialised(llvm::StringRef warning) {
-  return llvm::Regex("\\(C751[0-8]\\)").match(warning);
-}
+static bool isSerialised(llvm::StringRef warning) { return llvm::Regex("\\(C751[0-8]\\)").match(warning); }
 
 bool attn::fits(const Assembly &assembly, llvm::StringRef kernel) {
   return llvm::none_of(assembly.kernels,

@@ -19,8 +19,8 @@
 // * 16 rows: one warp a group of keys, four groups (a warp's 16 x D accumulator
 //   is D / 2 registers), two stages of 128 keys; three where only fewer keys fit.
 // * Packing: the GQA group where it fits into the rows (16 and 64), else 1.
-// On the host: 16 rows x 64 keys, one thread, whose tiles stay in the L1 and L2
-// caches.
+// On the host: 16 rows x 64 keys (or 32, 128), one thread, whose tiles stay in the
+// L1 and L2 caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,10 +171,12 @@ private:
 SmallVector<ConfigAttr> mlir::attn::listCandidates(AttentionOp op, TileClass tileClass, const TargetInfo &target,
                                                    const RefusedConfigs &refused) {
   if (!target.isGpu()) {
-    if (tileClass != TileClass::Small)
-      return {};
-    return {ConfigAttr::get(op.getContext(), 16, 64, 1, 1, 1, choosePack(op, 16), /*row_table=*/true, 0, false,
-                            LoadPath::Gather, ItemOrder::List)};
+    SmallVector<ConfigAttr> configs;
+    if (tileClass == TileClass::Small)
+      for (int64_t keys : {64, 32, 128})
+        configs.push_back(ConfigAttr::get(op.getContext(), 16, keys, 1, 1, 1, choosePack(op, 16), /*row_table=*/true, 0,
+                                          false, LoadPath::Gather, ItemOrder::List));
+    return configs;
   }
   return Lister(op, target, refused, tileClass).list();
 }

@@ -74,8 +74,8 @@ double mlir::attn::estimateCost(AttentionOp op, ConfigAttr config, const TargetI
   int64_t consumers = config.getConsumers();
   double scores = rows * keys, products, visible, item;
   if (consumers) {
-    // A product of 64 rows takes keys / 2 cycles for 16 columns, or as long as its operands are read from shared memory at
-    // 128 bytes a cycle; Q in registers is not.
+    // A product of 64 rows takes keys / 2 cycles for 16 columns, or as long as its operands are read from shared memory
+    // at 128 bytes a cycle; Q in registers is not.
     double query = std::max(keys / 2, (config.getQInRegisters() ? 0 : 16) + keys / 4) / (keys / 2);
     products = scores / kProductsWgmma * (dqk * query * (config.getQInRegisters() ? 1 : 1.02) + dvo);
     visible = getVisible(consumers);

@@ -117,7 +117,7 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
     if (logits.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted())
       registers += 16 + keys / 4;
   }
-  if (variant.getHook(HookKind::Query) || variant.getHook(HookKind::Key))
+  if (variant.getHook(HookKind::Query)) // consumers transform their rows
     registers += 24;
   int64_t loads = 0;
   for (HookKind kind : {HookKind::Logits, HookKind::Mask})

@@ -222,8 +222,7 @@ static LogicalResult specializeKernel(KernelOp kernel) {
   }
   bool pages = llvm::any_of(plan.rings, [](auto &entry) { return cast<ViewType>(entry.first.getType()).isPaged(); });
   auto range = kernel->getAttrOfType<IntegerAttr>(kRangeLength);
-  ::attn::RoleRegisters registers =
-      ::attn::getRoleRegisters({plan.groups, pages, hooks, range ? range.getInt() : 0});
+  ::attn::RoleRegisters registers = ::attn::getRoleRegisters({plan.groups, pages, hooks, range ? range.getInt() : 0});
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {

@@ -47,7 +47,8 @@ int64_t getQueryStages(AttentionOp op, ConfigAttr config, const ::attn::TargetIn
 /// only what holds on every machine is checked.
 LogicalResult verifyConfig(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo *target);
 
-/// Tile classes: 16 rows, 64 rows, 128 rows and more. The planner takes the smallest that holds a request's packed rows.
+/// Tile classes: 16 rows, 64 rows, 128 rows and more. The planner takes the smallest that holds a request's packed
+/// rows.
 enum class TileClass { Small, Medium, Large };
 constexpr TileClass kTileClasses[] = {TileClass::Small, TileClass::Medium, TileClass::Large};
 TileClass getTileClass(ConfigAttr config);
