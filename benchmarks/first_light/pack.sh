@@ -22,7 +22,7 @@ stub() { # stub FOLDER SONAME PATTERN
 if [ ! -e "$out/libraries.tar.xz" ]; then
   libraries=$work/libraries/attn-pack/lib
   mkdir -p "$libraries"
-  for file in "$build"/bin/attn-{opt,compile,run} "$build"/lib/libAttn*.so; do
+  for file in "$build"/bin/attn-{opt,compile,run,tune} "$build"/lib/libAttn*.so; do
     ldd "$file" | awk '$2 == "=>" && $3 ~ /^\// {print $3}'
   done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|libresolv|libutil|libAttn[A-Za-z]*|libicu[a-z]*)\.so' |
     while read -r library; do cp -L "$library" "$libraries/"; done
@@ -35,7 +35,7 @@ fi
 pack=$work/tools/attn-pack
 mkdir -p "$pack/bin/real" "$pack/lib"
 cp "$build"/lib/libAttn*.so* "$pack/lib/"
-for tool in attn-opt attn-compile attn-run; do # each finds its libraries beside it
+for tool in attn-opt attn-compile attn-run attn-tune; do # each finds its libraries beside it
   cp "$build/bin/$tool" "$pack/bin/real/"
   printf '#!/bin/sh\nhere=$(dirname "$(readlink -f "$0")")\nLD_LIBRARY_PATH="$here/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" exec "$here/real/%s" "$@"\n' $tool >"$pack/bin/$tool"
   chmod +x "$pack/bin/$tool"

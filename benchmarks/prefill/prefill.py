@@ -12,42 +12,8 @@ import argparse, concurrent.futures, json, math, os, statistics, subprocess, sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(_here, ".."), os.path.join(_here, "..", "first_light")]
-from statement import CAUSAL, statement
-
-WINDOW = """  attn.hook mask (%at: !attn.coord) {
-    %c = arith.constant 1024 : index
-    %q = attn.q_pos %at
-    %k = attn.kv_pos %at
-    %back = arith.subi %q, %k : index
-    %near = arith.cmpi slt, %back, %c : index
-    %past = arith.cmpi sle, %k, %q : index
-    %in = arith.andi %near, %past : i1
-    attn.yield %in : i1
-  }
-"""
-CAP = """  attn.hook logits (%x: f32, %at: !attn.coord) {
-    %cap = arith.constant 50.0 : f32
-    %inverse = arith.constant 0.02 : f32
-    %0 = arith.mulf %x, %inverse : f32
-    %1 = math.tanh %0FAST : f32
-    %2 = arith.mulf %1, %cap : f32
-    attn.yield %2 : f32
-  }
-"""
-ALIBI = """  attn.hook logits (%x: f32, %at: !attn.coord) {
-    %h = attn.q_head %at
-    %slope = memref.load %slopes[%h] : memref<?xf32>
-    %q = attn.q_pos %at
-    %k = attn.kv_pos %at
-    %d = arith.subi %k, %q : index
-    %di = arith.index_cast %d : index to i32
-    %df = arith.sitofp %di : i32 to f32
-    %y = math.fma %slope, %df, %x : f32
-    attn.yield %y : f32
-  }
-"""
-VARIANTS = {"full": "", "causal": CAUSAL, "window": WINDOW, "softcap": CAP.replace("FAST", " fastmath<afn>") + CAUSAL,
-            "softcap-exact": CAP.replace("FAST", "") + CAUSAL, "alibi": ALIBI + CAUSAL}
+from statement import statement
+from variants import VARIANTS
 
 # name: query heads, KV heads, Dqk, Dvo, page (0: ragged), variant, requests (query rows, keys)
 ROWS = {}

@@ -9,6 +9,7 @@
 #include "attn/ABI/ABI.h"
 #include "attn/Compiler/Cache.h"
 #include "attn/Compiler/Manifest.h"
+#include "attn/Compiler/Tuning.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
@@ -30,7 +31,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
-#include <set>
 
 using namespace mlir;
 
@@ -169,11 +169,11 @@ namespace {
 class Compilation {
 public:
   Compilation(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target,
-              const mlir::attn::RegisterReserve &reserve)
-      : module(module), options(options), target(target), reserve(reserve) {}
+              const ::attn::TuningTable *table, const mlir::attn::RefusedConfigs &refused)
+      : module(module), options(options), target(target), table(table), refused(refused) {}
 
-  /// Rows of the tile classes whose kernels spilled, when the configs were ours to choose.
-  std::set<int64_t> spilledRows;
+  /// Configs whose kernels spill or are serialised, when they were ours to choose.
+  mlir::attn::RefusedConfigs tooLarge;
 
   llvm::Error run(::attn::CompileResult &result) {
     auto op = ::attn::findAttention(module);
@@ -197,13 +197,9 @@ public:
     }
     (*op).setTargetAttr(mlir::attn::TargetAttr::get(module.getContext(), target.chip));
     chosen = !(*op).getConfigsAttr() || (*op).getConfigsAttr().empty();
-    if (chosen && !reserve.empty()) {
-      auto configs = mlir::attn::selectConfigs(*op, target, reserve);
-      if (configs.empty())
-        return llvm::createStringError("no tile class fits the registers of " + target.chip +
-                                       "; write 'configs' by hand to see by how much");
-      (*op).setConfigsAttr(Builder(module.getContext()).getArrayAttr({configs.begin(), configs.end()}));
-    }
+    if (chosen)
+      if (llvm::Error error = chooseConfigs(*op))
+        return error;
     if (llvm::Error error = runPipeline(module, result.times, "attn to tile", ::attn::buildFrontPipeline))
       return error;
     auto lowered = ::attn::findAttention(module);
@@ -212,6 +208,7 @@ public:
     attention = *lowered;
     if (llvm::Error error = collectKernels())
       return error;
+    describeConfigs(result);
     if (options.emit == ::attn::Emit::Tile) {
       result.output = printOps<mlir::tile::KernelOp>(module, options.kernel);
       return llvm::Error::success();
@@ -229,8 +226,10 @@ private:
   ModuleOp module;
   const ::attn::CompileOptions &options;
   const ::attn::TargetInfo &target;
-  const mlir::attn::RegisterReserve &reserve;
-  bool chosen = false; // the op came without configs
+  const ::attn::TuningTable *table;
+  const mlir::attn::RefusedConfigs &refused;
+  llvm::SmallVector<::attn::ConfigChoice> choices; // when the op came without configs
+  bool chosen = false;                             // the op came without configs
   mlir::attn::AttentionOp attention;
   SmallVector<Kernel> kernels;
 
@@ -244,6 +243,32 @@ private:
       options.allowUnknownOps = true;
       pm.addPass(bufferization::createOneShotBufferizePass(options));
     });
+  }
+
+  /// Leaves an op that no class fits to attn-select-config, which says why.
+  llvm::Error chooseConfigs(mlir::attn::AttentionOp op) {
+    choices = ::attn::chooseConfigs(op, target, table, refused);
+    if (choices.empty() && !refused.empty())
+      return llvm::createStringError("no tile class fits the registers of " + target.chip +
+                                     "; write 'configs' by hand to see by how much");
+    SmallVector<Attribute> configs;
+    for (const ::attn::ConfigChoice &choice : choices)
+      configs.push_back(choice.config);
+    if (!configs.empty())
+      op.setConfigsAttr(Builder(module.getContext()).getArrayAttr(configs));
+    return llvm::Error::success();
+  }
+
+  void describeConfigs(::attn::CompileResult &result) {
+    result.configs.clear();
+    for (const Kernel &kernel : kernels) {
+      if (kernel.merge)
+        continue;
+      std::string text;
+      llvm::raw_string_ostream(text) << kernel.config;
+      auto *choice = llvm::find_if(choices, [&](const ::attn::ConfigChoice &c) { return c.config == kernel.config; });
+      result.configs.push_back({kernel.symbol, text, choice == choices.end() ? "given" : choice->source});
+    }
   }
 
   llvm::Error collectKernels() {
@@ -423,10 +448,9 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
     auto assembled = ::attn::assemble(ptx, target, options.ptxas);
     if (!assembled)
       return assembled.takeError();
-    for (const ::attn::KernelReport &report : assembled->kernels)
-      for (const Kernel &kernel : kernels)
-        if (chosen && !kernel.merge && kernel.symbol == report.name && ::attn::spills(report))
-          spilledRows.insert(kernel.config.getRows());
+    for (const Kernel &kernel : kernels)
+      if (chosen && !kernel.merge && !::attn::fits(*assembled, kernel.symbol))
+        tooLarge.push_back(kernel.config);
     if (llvm::Error error = ::attn::checkAssembly(*assembled))
       return error;
     assembly = std::move(*assembled);
@@ -461,11 +485,9 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   return llvm::Error::success();
 }
 
-/// Registers more to spare after a spill.
-static constexpr int64_t kReserveStep = 40;
-
 /// All that decides what a bundle holds: the canonical IR (callees included), the options, the tools' versions.
-static std::string cacheKey(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target) {
+static std::string cacheKey(ModuleOp module, const ::attn::CompileOptions &options, const ::attn::TargetInfo &target,
+                            const ::attn::TuningTable *table) {
   std::string key;
   llvm::raw_string_ostream os(key);
   os << "attn-mlir 0.1.0 abi " << ATTN_ABI_VERSION << " llvm " << LLVM_VERSION_STRING << " target " << target.chip
@@ -481,6 +503,8 @@ static std::string cacheKey(ModuleOp module, const ::attn::CompileOptions &optio
     os << host.triple << ' ' << host.cpu << ' ' << host.features << ' ' << host.optLevel;
   }
   os << '\n';
+  if (table)
+    os << table->print();
   module->print(os, OpPrintingFlags().printGenericOpForm());
   return key;
 }
@@ -489,33 +513,42 @@ llvm::Expected<::attn::CompileResult> compile(ModuleOp module, const CompileOpti
   const TargetInfo *target = findTarget(options.target);
   if (!target)
     return llvm::createStringError("unknown target '" + options.target + "'; expected one of " + knownTargetNames());
+  const TuningTable *table = nullptr;
+  std::optional<TuningTable> file;
+  if (options.tuned.empty()) {
+    table = TuningTable::builtin(target->chip);
+  } else if (options.tuned != "off") {
+    auto read = TuningTable::read(options.tuned);
+    if (!read)
+      return read.takeError();
+    if (read->target != target->chip)
+      return llvm::createStringError("table '" + read->name + "' is for " + read->target + ", not " + target->chip +
+                                     "; use one for that target or tuned = off");
+    table = &file.emplace(std::move(*read));
+  }
   CompileResult result;
   BundleCache cache(options.emit == Emit::Bundle ? options.cacheDir : std::string());
   std::string key;
   if (options.emit == Emit::Bundle && !options.cacheDir.empty()) {
     Stopwatch watch(result.times, "cache");
-    key = cacheKey(module, options, *target);
+    key = cacheKey(module, options, *target, table);
     if (auto entry = cache.lookup(key)) {
       result.output = std::move(*entry);
       result.fromCache = true;
       return std::move(result);
     }
   }
-  // The chooser's estimate of registers is only that: classes that spill are chosen again with more room to spare.
-  mlir::attn::RegisterReserve reserve;
+  // The chooser's estimate of registers is only that: a class that spills is chosen again without what needs as many.
+  mlir::attn::RefusedConfigs refused;
   for (;;) {
     OwningOpRef<ModuleOp> copy = module.clone();
-    Compilation compilation(*copy, options, *target, reserve);
+    Compilation compilation(*copy, options, *target, table, refused);
     llvm::Error error = compilation.run(result);
     if (!error)
       break;
-    if (compilation.spilledRows.empty())
+    if (compilation.tooLarge.empty())
       return std::move(error);
-    bool again = false;
-    for (int64_t rows : compilation.spilledRows)
-      again |= (reserve[rows] += kReserveStep) <= mlir::attn::kMaxReserve + kReserveStep;
-    if (!again)
-      return std::move(error);
+    refused.append(compilation.tooLarge);
     llvm::consumeError(std::move(error));
   }
   if (!key.empty())

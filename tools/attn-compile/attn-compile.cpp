@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // attn-compile FILE.mlir --target=host|sm_80|sm_86|sm_89|sm_90a|sm_100a
-//   --emit=tile|llvm|ptx|cubin|obj|bundle -o OUT [--kernel=NAME] [--timing]
+//   --emit=tile|llvm|ptx|cubin|obj|bundle -o OUT [--kernel=NAME] [--tuned=off|FILE] [--configs] [--timing]
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,6 +41,10 @@ int main(int argc, char **argv) {
   cl::opt<bool> timing("timing", cl::desc("print the time of each stage to standard error"), cl::cat(category));
   cl::opt<bool> useCache("cache", cl::desc("use the cache of bundles ($ATTN_CACHE_DIR)"), cl::init(false),
                          cl::cat(category));
+  cl::opt<std::string> tuned("tuned", cl::desc("measured configs: off, or a file of attn-tune (default: built in)"),
+                             cl::cat(category));
+  cl::opt<bool> configs("configs", cl::desc("print each kernel's config and its source to standard error"),
+                        cl::cat(category));
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "compiles the attention op of an IR file\n");
 
@@ -48,6 +52,7 @@ int main(int argc, char **argv) {
   options.target = target;
   options.kernel = kernel;
   options.ptxas = ptxas;
+  options.tuned = tuned;
   auto kind = ::attn::parseEmit(emit);
   if (!kind)
     return fail("unknown --emit '" + emit + "'; expected tile, llvm, ptx, cubin, obj or bundle");
@@ -69,6 +74,9 @@ int main(int argc, char **argv) {
   if (!result)
     return fail(llvm::toString(result.takeError()));
 
+  if (configs)
+    for (const ::attn::KernelConfig &kernel : result->configs)
+      llvm::errs() << kernel.kernel << ": " << kernel.config << " (" << kernel.source << ")\n";
   if (timing) {
     double total = 0;
     for (const ::attn::StageTime &time : result->times) {

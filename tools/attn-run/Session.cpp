@@ -8,6 +8,7 @@
 #include "Session.h"
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 using namespace attnrun;
 
@@ -203,6 +204,31 @@ llvm::Error Session::prepare(const std::string &bytes) {
   return llvm::Error::success();
 }
 
+/// The mean of runs one after another.
+llvm::Error Session::time(int iterations, double &result) {
+  void *from = nullptr, *to = nullptr;
+  TRY(device->createEvent(from));
+  TRY(device->createEvent(to));
+  TRY(device->recordEvent(from, stream));
+  for (int i = 0; i < iterations; ++i)
+    TRY(plan->run(operands, stream));
+  TRY(device->recordEvent(to, stream));
+  TRY(device->waitEvent(to));
+  float milliseconds = 0;
+  TRY(device->elapsed(from, to, milliseconds));
+  result = milliseconds / iterations;
+  TRY(device->destroyEvent(from));
+  TRY(device->destroyEvent(to));
+  return llvm::Error::success();
+}
+
+llvm::Error Session::burst(double &milliseconds) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  for (int i = 0; i < 4; ++i)
+    TRY(plan->run(operands, stream));
+  return time(4, milliseconds);
+}
+
 llvm::Error Session::run(int iterations, Timing &timing) {
   using Clock = std::chrono::steady_clock;
   auto start = Clock::now();
@@ -217,21 +243,9 @@ llvm::Error Session::run(int iterations, Timing &timing) {
     if (llvm::Error error = download(problem.built.lse, operands.lse))
       return error;
   TRY(device->synchronize(stream));
-  if (iterations > 0) {
-    void *from = nullptr, *to = nullptr;
-    TRY(device->createEvent(from));
-    TRY(device->createEvent(to));
-    TRY(device->recordEvent(from, stream));
-    for (int i = 0; i < iterations; ++i)
-      TRY(plan->run(operands, stream));
-    TRY(device->recordEvent(to, stream));
-    TRY(device->waitEvent(to));
-    float milliseconds = 0;
-    TRY(device->elapsed(from, to, milliseconds));
-    timing.runMilliseconds = milliseconds / iterations;
-    TRY(device->destroyEvent(from));
-    TRY(device->destroyEvent(to));
-  }
+  if (iterations > 0)
+    if (llvm::Error error = time(iterations, timing.runMilliseconds))
+      return error;
   timing.items = 0;
   for (size_t i = 0; i < bundle->manifest().kernels.size(); ++i) {
     const AttnWorkItem *items = nullptr;

@@ -56,11 +56,14 @@ public:
                                                          std::shared_ptr<attnrt::Device> device, Problem &problem);
   ~Session();
   llvm::Error run(int iterations, Timing &timing);
+  /// Time of a run in a burst: eight of them after 0.15 s of rest, of which the last four count. After `run`.
+  llvm::Error burst(double &milliseconds);
   llvm::Expected<std::string> planSvg();
 
 private:
   Session(std::shared_ptr<attnrt::Device> device, Problem &problem) : device(std::move(device)), problem(problem) {}
   llvm::Error prepare(const std::string &bundle);
+  llvm::Error time(int iterations, double &milliseconds);
   llvm::Expected<void *> upload(const void *data, size_t bytes);
   llvm::Error uploadTensor(const attn::batch::Tensor &tensor, attnrt::TensorArg &arg);
   llvm::Error download(const attn::batch::Tensor &tensor, const attnrt::TensorArg &arg);

@@ -44,6 +44,9 @@ struct CompileOptions {
   bool allowPtx = true;
   /// Directory of the cache of bundles; empty: no cache.
   std::string cacheDir;
+  /// Measured configs: empty: the built-in table of the chip, if there is one; "off": the cost model alone; else a file
+  /// that attn-tune wrote. Configs in the IR win over all of them.
+  std::string tuned;
 };
 
 /// Wall time of one stage, over all times that it ran: a class of tiles that spills is chosen and compiled again.
@@ -53,10 +56,17 @@ struct StageTime {
   int64_t runs = 0;
 };
 
+/// The config of one kernel and where it comes from: "given", "model", or the name of a table.
+struct KernelConfig {
+  std::string kernel, config, source;
+};
+
 struct CompileResult {
   /// Text or bytes, by Emit.
   std::string output;
   std::vector<StageTime> times;
+  /// Of the tile classes; empty when the bundle came from the cache.
+  std::vector<KernelConfig> configs;
   bool fromCache = false;
 };
 

@@ -57,6 +57,9 @@ std::string findPtxas(llvm::StringRef hint);
 /// Runs ptxas -v. Errors: it cannot be run, or what it says.
 llvm::Expected<Assembly> assemble(llvm::StringRef ptx, const TargetInfo &target, llvm::StringRef ptxas);
 
+/// Whether the kernel has the registers that it needs: it neither spills nor has its wgmma serialised.
+bool fits(const Assembly &assembly, llvm::StringRef kernel);
+
 /// What would make a kernel slow without making it wrong is an error here: spills, local memory, wgmma that ptxas
 /// serialises (C7510 to C7518). Names the kernel, the amount and the remedy.
 llvm::Error checkAssembly(const Assembly &assembly);

@@ -7,6 +7,7 @@
 
 #include "KernelBuilder.h"
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -78,6 +79,8 @@ KernelBuilder::KernelBuilder(OpBuilder &builder, const KernelSpec &spec, StringR
   }
   kernel = tile::KernelOp::create(builder, loc, name, builder.getFunctionType(types, {}), tile::Level::Logical);
   kernel->setAttr("config", config);
+  if (config.getConsumers()) // the registers of its producers follow from it
+    kernel->setAttr(tile::kRangeLength, builder.getI64IntegerAttr(spec.range.code.size()));
   if (op.getTargetAttr())
     kernel->setAttr("target", op.getTargetAttr());
   for (auto [i, role] : llvm::enumerate(names)) {

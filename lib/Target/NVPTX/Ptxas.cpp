@@ -118,6 +118,16 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
   return assembly;
 }
 
+static bool isSerialised(llvm::StringRef warning) { return llvm::Regex("\\(C751[0-8]\\)").match(warning); }
+
+bool attn::fits(const Assembly &assembly, llvm::StringRef kernel) {
+  return llvm::none_of(assembly.kernels,
+                       [&](const KernelReport &report) { return report.name == kernel && spills(report); }) &&
+         llvm::none_of(assembly.warnings, [&](llvm::StringRef warning) {
+           return isSerialised(warning) && warning.contains(("'" + kernel + "'").str());
+         });
+}
+
 llvm::Error attn::checkAssembly(const Assembly &assembly) {
   for (const KernelReport &kernel : assembly.kernels)
     if (spills(kernel))
@@ -125,9 +135,8 @@ llvm::Error attn::checkAssembly(const Assembly &assembly) {
           "kernel '{0}' spills registers ({1} bytes stored, {2} loaded, {3} of stack, {4} registers); choose a config "
           "with fewer rows or keys, or more warps",
           kernel.name, kernel.spillStores, kernel.spillLoads, kernel.stackBytes, kernel.registers)));
-  llvm::Regex serialised("\\(C751[0-8]\\)");
   for (const std::string &warning : assembly.warnings)
-    if (serialised.match(warning))
+    if (isSerialised(warning))
       return llvm::createStringError("ptxas serialises a matrix product in flight: " + warning +
                                      "; choose a config with fewer keys");
   return llvm::Error::success();

@@ -19,6 +19,9 @@ case $SAYS in
            echo "ptxas info    : Used 255 registers, used 1 barriers, 8 bytes smem"
          done ;;
   serial) echo "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized" ;;
+  serial64) if grep -q "entry attention_r64" "$4"; then
+              echo "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'attention_r64'"
+            fi ;;
   nothing) exit 0 ;;
   fail) echo "ptxas fatal   : something is wrong"; exit 3 ;;
 esac

@@ -5,43 +5,24 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The cost model, on a GPU:
-// * Tile classes 16, 64 and 128 are all offered where they fit: the planner
-//   takes the smallest that holds a request's packed rows, so decode reads K and
-//   V once for a whole GQA group and prefill does not waste rows.
-// * 64 and 128 rows: every warp reads all of K and V from shared memory, which is
-//   the limit with 16 rows a warp (it takes as long as the products of 14 rows).
-//   So 32 rows a warp and 64 keys, where the registers allow it, and two CTAs an
-//   SM, whose softmax and products overlap: with 64 keys in two stages, or else
-//   32 in three.
-// * Otherwise 16 rows a warp, and the most keys with two stages that fit, up to
-//   128: a step costs about 1 + 16 / keys of its products (barriers, maximum,
-//   rescale). Below 16 keys (of a group) the second product has no full k16 step.
-//   One stage is taken only when two do not fit with 16 keys.
-// * 16 rows: one warp a group of keys, four groups (a warp's 16 x D accumulator
-//   is D / 2 registers), two stages of 128 keys; three where only fewer keys fit.
-// * Packing: the GQA group where it fits into the rows (16 and 64), 1 for 128.
-// * Consumers (warpgroup products, with roles that load) are taken for the classes
-//   of 64 and 128 rows wherever `whyNoConsumers` is silent; Q in fragments, where
-//   there are registers for it, spares its reads (1 %). K and V come by tensor
-//   copies, from pages with few rows in one box by threads that gather.
-// On the host: 16 rows x 64 keys, one thread, whose tiles stay in the L1 and L2
-// caches.
+// What a config needs, which configs have consumers, and what is wrong with one
+// that was written by hand. ConfigCandidates.cpp lists those worth having.
 //
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Target/RoleRegisters.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::attn;
 using ::attn::TargetInfo;
 
-/// Registers of a thread (PTX ISA: 255 is the most that an instruction can name); of a consumer beside a producer warp.
-static constexpr int64_t kRegisters = 255, kConsumerRegisters = 240;
+/// Registers of a thread (PTX ISA: 255 is the most that an instruction can name).
+static constexpr int64_t kRegisters = 255;
 
 static int64_t bytesOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType().getIntOrFloatBitWidth() / 8;
@@ -56,15 +37,15 @@ static bool hasHook(AttentionOp op, HookKind kind) {
   return variant && variant.getHook(kind);
 }
 
-/// Of a thread. Two consumers leave less of the 64 k to each other when a role transforms K or V beside them
-/// (tile-warp-specialize).
-static int64_t registersOf(AttentionOp op, ConfigAttr config) {
-  int64_t consumers = config.getConsumers();
-  if (consumers == 0)
+int64_t mlir::attn::getRegisterLimit(AttentionOp op, ConfigAttr config) {
+  if (config.getConsumers() == 0)
     return kRegisters;
-  if (!hasHook(op, HookKind::Key) && !hasHook(op, HookKind::Value))
-    return kConsumerRegisters;
-  return std::min(kConsumerRegisters, (512 / (consumers + 2) / 8 * 8 * (consumers + 2) - 112) / consumers / 8 * 8);
+  ::attn::RoleWork work;
+  work.consumers = config.getConsumers();
+  work.pages = op.getFormat().getKind() != FormatKind::Ragged || config.getLoad() == LoadPath::Gather;
+  work.hooks = hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value);
+  work.range = analyzeMask(op.lookupVariant()).code.size();
+  return ::attn::getRoleRegisters(work).consumer;
 }
 
 /// Whether Q, K or V is computed anew in shared memory before the products read it.
@@ -123,20 +104,30 @@ static bool dependsOnKey(Value value, bool &rows) {
 
 /// Registers that the hooks of a step keep beside its tiles, where ptxas has no other warps to hide behind (seen on the
 /// example variants): a logits hook's temporaries, the addresses of what a mask reads for each logit.
-static int64_t hookRegisters(AttentionOp op) {
+static int64_t hookRegisters(AttentionOp op, int64_t keys) {
   VariantOp variant = op.lookupVariant();
   if (!variant)
     return 0;
-  int64_t registers = variant.getHook(HookKind::Logits) ? 16 : 0;
+  int64_t registers = 0;
+  if (HookOp logits = variant.getHook(HookKind::Logits)) {
+    registers = 16;
+    // Each of a thread's columns keeps its position.
+    if (logits.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted())
+      registers += 16 + keys / 4;
+  }
+  if (variant.getHook(HookKind::Query)) // consumers transform their rows
+    registers += 24;
+  int64_t loads = 0;
   for (HookKind kind : {HookKind::Logits, HookKind::Mask})
     if (HookOp hook = variant.getHook(kind))
       hook.getBody().walk([&](memref::LoadOp load) {
-        bool rows = false, keys = false;
+        bool perRow = false, perKey = false;
         for (Value index : load.getIndices())
-          keys |= dependsOnKey(index, rows);
-        if (keys && rows)
-          registers = 96;
+          perKey |= dependsOnKey(index, perRow);
+        if (perKey)
+          loads = std::max<int64_t>(loads, perRow ? 104 : 16);
       });
+  registers += loads;
   return registers;
 }
 
@@ -165,10 +156,10 @@ bool mlir::attn::keepsQInRegisters(AttentionOp op, ConfigAttr config) {
   return op.getHeadDimQk() <= 128 || !transformsHeads(op);
 }
 
-/// Whether few registers go to addresses and positions: rows a stride apart or whole pages, keys in order.
-static bool hasPlainRows(AttentionOp op) {
-  FormatKind kind = op.getFormat().getKind();
-  return kind == FormatKind::Ragged || (kind == FormatKind::Paged && op.getPageSize() % 16 == 0);
+int64_t mlir::attn::getQueryStages(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
+  ConfigNeeds needs = estimateNeeds(op, config, target);
+  int64_t tile = config.getRows() * llvm::alignTo(op.getHeadDimQk(), 64) * bytesOf(op.getQ());
+  return needs.sharedMemory + 3072 + tile <= target.sharedPerCta ? 2 : 1;
 }
 
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
@@ -198,11 +189,13 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   int64_t words = rows * dvo + scores + (roles ? scores / 2 : scores / 4);
   if (qInRegisters)
     words += rows * dqk / 2;
-  needs.registers = (words + perGroup - 1) / perGroup + 40;
+  needs.registers = (words + perGroup - 1) / perGroup;
   if (roles) {
-    needs.registers += hookRegisters(op);
+    // The rest grows with the output: seen with ptxas 13.0 over head dims 64, 128 and 256, with masks and without.
+    needs.registers += 20 + dvo / 8 + (hasHook(op, HookKind::Mask) ? 4 : 0) + hookRegisters(op, keys);
     return needs;
   }
+  needs.registers += 40;
   // What a transform keeps over its steps, rope's frequencies above all: 8 columns of a thread.
   if (hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value))
     needs.margin += 32;
@@ -269,97 +262,10 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
     return error() << "needs " << needs.sharedMemory << " bytes of shared memory, " << target->chip << " has "
                    << target->sharedPerCta << ", " << needs.sharedMemory - target->sharedPerCta
                    << " too few; use fewer keys, stages or rows";
-  int64_t registers = registersOf(op, config);
+  int64_t registers = getRegisterLimit(op, config);
   if (needs.registers > registers)
     return error() << "needs about " << needs.registers << " registers a thread, " << target->chip << " has "
                    << registers << ", " << needs.registers - registers
                    << " too few; use fewer keys or rows, or more warps";
   return success();
-}
-
-/// How K and V come to consumers. A tensor copy takes a box of rows that lie in one page and in one tile, and costs the
-/// copy engine about 31 cycles whatever its size, so that boxes of few rows are slower than threads that gather (an
-/// H200, head dim 128: boxes of 4 rows have 0.6 of the speed of whole tiles, of 8 rows 0.9).
-static LoadPath chooseLoad(AttentionOp op, int64_t keys) {
-  if (op.getFormat().getKind() == FormatKind::Ragged || std::gcd(op.getPageSize(), keys) >= 8)
-    return LoadPath::Tma;
-  return LoadPath::Gather;
-}
-
-static int64_t choosePack(AttentionOp op, int64_t rows) {
-  return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
-}
-
-static ConfigAttr makeConfig(AttentionOp op, int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups,
-                             bool tableOfRows, int64_t consumers, bool qInRegisters, LoadPath load) {
-  return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows), tableOfRows,
-                         consumers, qInRegisters, load, ItemOrder::List);
-}
-
-SmallVector<ConfigAttr> mlir::attn::selectConfigs(AttentionOp op, const TargetInfo &target,
-                                                  const RegisterReserve &reserve) {
-  SmallVector<ConfigAttr> configs;
-  if (!target.isGpu()) {
-    configs.push_back(makeConfig(op, 16, 64, 1, 1, 1, true, 0, false, LoadPath::Gather));
-    return configs;
-  }
-  auto fits = [&](ConfigAttr config, bool withMargin) {
-    ConfigNeeds needs = estimateNeeds(op, config, target);
-    auto more = reserve.find(config.getRows());
-    int64_t registers = needs.registers + (withMargin ? needs.margin + (more == reserve.end() ? 0 : more->second) : 0);
-    return needs.sharedMemory <= target.sharedPerCta && registers <= registersOf(op, config);
-  };
-  for (int64_t rows : {16, 64, 128}) {
-    if (auto more = reserve.find(rows); more != reserve.end() && more->second > kMaxReserve)
-      continue;
-    int64_t groups = rows == 16 ? 4 : 1, pack = choosePack(op, rows);
-    auto make = [&](int64_t keys, int64_t stages, int64_t warps) {
-      return makeConfig(op, rows, keys, stages, warps, groups, /*tableOfRows=*/rows < 128, /*consumers=*/0,
-                        /*qInRegisters=*/false, LoadPath::Gather);
-    };
-    auto makeConsumers = [&](int64_t keys, bool qInRegisters) {
-      return makeConfig(op, rows, keys, /*stages=*/2, rows / 16, groups, /*tableOfRows=*/rows < 128, rows / 64,
-                        qInRegisters, chooseLoad(op, keys));
-    };
-    auto choose = [&]() -> ConfigAttr {
-      // Below 64 keys the products of a consumer no longer hide its softmax.
-      for (int64_t keys = 128; keys >= 64 && rows >= 64; keys /= 2)
-        if (whyNoConsumers(op, rows, keys, pack, target).empty())
-          for (bool qInRegisters : {true, false})
-            if (ConfigAttr config = makeConsumers(keys, qInRegisters); fits(config, true))
-              return config;
-      if (rows >= 64 && hasPlainRows(op)) {
-        ConfigAttr most = make(64, 2, rows / 32), less = make(32, 3, rows / 32);
-        // Addresses and masks differ between formats and machines by about 20 registers.
-        auto roomy = [&](ConfigAttr config) {
-          ConfigNeeds needs = estimateNeeds(op, config, target);
-          return fits(config, true) && needs.registers + needs.margin + 24 <= kRegisters;
-        };
-        for (ConfigAttr config : {most, less})
-          if (roomy(config) && 2 * (estimateNeeds(op, config, target).sharedMemory + 1024) <= target.sharedPerSm)
-            return config;
-        for (ConfigAttr config : {most, less})
-          if (roomy(config))
-            return config;
-      }
-      int64_t warps = rows == 16 ? 4 : rows / 16;
-      for (int64_t stages : {2, 1})
-        for (int64_t keys = 128; keys >= 16 * groups; keys /= 2)
-          if (fits(make(keys, stages, warps), true)) {
-            if (rows == 16 && stages == 2 && keys < 128 && fits(make(keys, 3, warps), true))
-              stages = 3;
-            return make(keys, stages, warps);
-          }
-      if (reserve.count(rows)) // what needs least was found to spill
-        return {};
-      // Nothing has room to spare: what needs least.
-      for (int64_t stages : {2, 1})
-        if (fits(make(16 * groups, stages, warps), false))
-          return make(16 * groups, stages, warps);
-      return {};
-    };
-    if (ConfigAttr config = choose())
-      configs.push_back(config);
-  }
-  return configs;
 }

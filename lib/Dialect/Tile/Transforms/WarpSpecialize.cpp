@@ -21,6 +21,7 @@
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "attn/Target/KnownTargets.h"
+#include "attn/Target/RoleRegisters.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 #include <string>
@@ -171,24 +172,6 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// What a thread of each kind of role asks for.
-struct Registers {
-  int64_t consumer, producer, transformer;
-};
-} // namespace
-
-/// What 64 k registers allow, in multiples of 8. Lanes that look up pages need more than the one thread that issues
-/// whole boxes.
-static Registers getRegisters(int64_t groups, bool pages, bool hooks) {
-  int64_t warpgroups = groups + 1 + hooks;
-  int64_t share = std::min<int64_t>(65536 / 128 / warpgroups / 8 * 8, 248); // what a thread is launched with
-  int64_t least = pages ? 40 : groups >= 3 ? 32 : 24, all = share * warpgroups;
-  int64_t consumer = std::min<int64_t>(240, (all - least - (hooks ? kTransformRegisters : 0)) / groups / 8 * 8);
-  int64_t rest = all - consumer * groups, transformer = hooks ? std::min<int64_t>(rest - least, 160) / 8 * 8 : 0;
-  return {consumer, std::min<int64_t>(rest - transformer, 128), transformer};
-}
-
 /// Warps of the role that gathers. With the producer of Q and the role that stores they are the warpgroup that tensor
 /// copies take as well, so consumers keep their registers; each stage is shared by both, so that it fills as fast as it
 /// can (a stage of 32 KiB takes a warp 64 copies and their addresses, a quarter of the consumers' step or more).
@@ -228,8 +211,7 @@ static bool wantsRowGroups(Value view, const Ring &ring) {
     return false;
   ArrayRef<int64_t> shape = ring.type.getShape();
   return std::gcd(type.getPage(), shape[0]) == 8 && swizzle.getBytes() == 128 && shape[1] > swizzle.getPanel() &&
-         shape[1] % swizzle.getPanel() == 0 &&
-         type.getShape()[1] == shape[1];
+         shape[1] % swizzle.getPanel() == 0 && type.getShape()[1] == shape[1];
 }
 
 /// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
@@ -272,7 +254,8 @@ static LogicalResult specializeKernel(KernelOp kernel) {
   }
   bool pages = llvm::any_of(
       plan.rings, [](auto &entry) { return entry.second.gather || cast<ViewType>(entry.first.getType()).isPaged(); });
-  Registers registers = getRegisters(plan.groups, pages, hooks);
+  auto range = kernel->getAttrOfType<IntegerAttr>(kRangeLength);
+  ::attn::RoleRegisters registers = ::attn::getRoleRegisters({plan.groups, pages, hooks, range ? range.getInt() : 0});
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One #attn.config per tile class, from shapes, format, hooks and target. The
-// cost model stands in SelectConfig.cpp and in docs/Configs.md.
+// cost model stands in ConfigCost.cpp and in docs/Configs.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,6 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Target/KnownTargets.h"
-#include <map>
 
 namespace mlir::attn {
 
@@ -37,18 +36,40 @@ ConfigNeeds estimateNeeds(AttentionOp op, ConfigAttr config, const ::attn::Targe
 /// it can. The passes behind `attn-gpu-pipeline` take whatever this admits.
 std::string whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack, const ::attn::TargetInfo &target);
 
+/// Registers that a thread of that config has, of those that compute.
+int64_t getRegisterLimit(AttentionOp op, ConfigAttr config);
+
+/// Stages of the query tile of a config with consumers: two where they fit beside K and V, so that the next item's is
+/// there in time and the last one's results can leave by a bulk copy.
+int64_t getQueryStages(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
+
 /// Checks a config against the op and the machine; reports by how much it does not fit. `target` may be null: then
 /// only what holds on every machine is checked.
 LogicalResult verifyConfig(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo *target);
 
-/// Registers that a tile class has to leave free beyond the estimate, by its rows: what ptxas was found to need more.
-using RegisterReserve = std::map<int64_t, int64_t>;
-/// A class that would have to leave more than this free is left out.
-constexpr int64_t kMaxReserve = 120;
+/// Tile classes: 16 rows, 64 rows, 128 rows and more. The planner takes the smallest that holds a request's packed
+/// rows.
+enum class TileClass { Small, Medium, Large };
+constexpr TileClass kTileClasses[] = {TileClass::Small, TileClass::Medium, TileClass::Large};
+TileClass getTileClass(ConfigAttr config);
+/// "small", "medium", "large".
+StringRef getName(TileClass tileClass);
 
-/// The configs for an op on a machine, ascending in rows. Empty when none fits (a head dim too large).
+/// What the cost model says of a config: cycles of a multiprocessor for a row of a typical request (ConfigCost.cpp).
+double estimateCost(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
+
+/// Configs of an op that the assembler was found to spill or to serialise.
+using RefusedConfigs = SmallVector<ConfigAttr>;
+
+/// The configs of one tile class that fit, the model's choice first. One that needs about as many registers as one in
+/// `refused` is not among them.
+SmallVector<ConfigAttr> listCandidates(AttentionOp op, TileClass tileClass, const ::attn::TargetInfo &target,
+                                       const RefusedConfigs &refused = {});
+
+/// The configs for an op on a machine, ascending in rows: the first candidate of each class. Empty when none fits (a
+/// head dim too large).
 SmallVector<ConfigAttr> selectConfigs(AttentionOp op, const ::attn::TargetInfo &target,
-                                      const RegisterReserve &reserve = {});
+                                      const RefusedConfigs &refused = {});
 
 } // namespace mlir::attn
 

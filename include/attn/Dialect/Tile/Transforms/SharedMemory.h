@@ -23,8 +23,11 @@ inline constexpr llvm::StringLiteral kRowDivisor = "tile.row_divisor";
 /// rows fills all panels. Else a stage lies panel by panel.
 inline constexpr llvm::StringLiteral kRowGroups = "tile.row_groups";
 
-/// Warps that share a transform in a kernel with roles, and the registers that a thread of theirs has at least.
-inline constexpr int64_t kTransformWarps = 4, kTransformRegisters = 72;
+/// On a kernel: instructions of its range program, which producers run for every item.
+inline constexpr llvm::StringLiteral kRangeLength = "tile.range_length";
+
+/// Warps that share a transform in a kernel with roles.
+inline constexpr int64_t kTransformWarps = 4;
 
 /// Bytes of shared memory that `op` needs only while it runs.
 int64_t getScratchBytes(Operation *op);
