@@ -262,7 +262,7 @@ FailureOr<Value> AttentionKernel::buildQuery() {
 //===----------------------------------------------------------------------===//
 
 KeyCoords AttentionKernel::buildKeyCoords(Value j) {
-  KeyCoords keys{j, {}};
+  KeyCoords keys{j, {}, {}};
   auto reads = [](HookOp hook) {
     return hook && hook.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted();
   };
@@ -275,19 +275,36 @@ KeyCoords AttentionKernel::buildKeyCoords(Value j) {
   CoordFrame frame;
   frame.keys = &keys;
   frame.keyDims = groups > 1 ? SmallVector<int64_t>{0, 1} : SmallVector<int64_t>{0};
-  Value page = kb.index(spec.page);
-  Value last = arith::SubIOp::create(b, loc, kb.item.kvLen, kb.index(1));
+  Value page = kb.index(spec.page), last = buildLastKey(b, loc, kb);
+  /// Position of the first key of the block of `key`, less that key's number.
+  auto shiftOf = [&](OpBuilder &b, Location loc, Value key) -> Value {
+    Value slot = arith::DivUIOp::create(b, loc, key, page);
+    Value entry = arith::AddIOp::create(b, loc, kb.item.table, slot);
+    Value block = memref::LoadOp::create(b, loc, kb.arg("pages"), ValueRange{entry});
+    block = arith::IndexCastOp::create(b, loc, b.getIndexType(), block);
+    Value distance = arith::SubIOp::create(b, loc, block, slot);
+    return arith::MulIOp::create(b, loc, distance, page);
+  };
+  // Consumers visit a block of keys that nobody has, too: it has no entry.
+  bool roles = spec.config.getConsumers() > 0;
+  auto guarded = [&](OpBuilder &b, Location loc, Value key) -> Value {
+    if (!roles)
+      return shiftOf(b, loc, key);
+    Value some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, keys.j, kb.item.kvLen);
+    auto branch = scf::IfOp::create(
+        b, loc, some, [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, shiftOf(b, loc, key)); },
+        [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, kb.index(0)); });
+    return branch.getResult(0);
+  };
+  if (roles && spec.page % spec.config.getKeys() == 0) {
+    keys.shift = guarded(b, loc, j);
+    return keys;
+  }
   keys.positions = kb.map(
       KernelBuilder::reg(grouped({n}), b.getIndexType()), {},
       [&](OpBuilder &b, Location loc, ValueRange, ValueRange idx) -> Value {
         Value key = arith::MinSIOp::create(b, loc, buildKey(b, loc, kb, frame, idx), last);
-        Value slot = arith::DivUIOp::create(b, loc, key, page);
-        Value entry = arith::AddIOp::create(b, loc, kb.item.table, slot);
-        Value block = memref::LoadOp::create(b, loc, kb.arg("pages"), ValueRange{entry});
-        block = arith::IndexCastOp::create(b, loc, b.getIndexType(), block);
-        Value first = arith::MulIOp::create(b, loc, block, page);
-        Value offset = arith::RemUIOp::create(b, loc, key, page);
-        return arith::AddIOp::create(b, loc, first, offset);
+        return arith::AddIOp::create(b, loc, guarded(b, loc, key), key);
       },
       /*at=*/true);
   return keys;

@@ -67,11 +67,9 @@ Value HookBody::coord(CoordKind kind) {
     return cached = inputs[found->second];
   if (kind == CoordKind::KVPos) {
     Value key = buildKey(*b, *loc, kb, frame, indices);
-    if (clamp) {
-      Value last = arith::SubIOp::create(*b, *loc, kb.item.kvLen, kb.index(1));
-      key = arith::MinSIOp::create(*b, *loc, key, last);
-    }
-    return cached = arith::AddIOp::create(*b, *loc, kb.item.kpos0, key);
+    if (clamp)
+      key = arith::MinSIOp::create(*b, *loc, key, buildLastKey(*b, *loc, kb));
+    return cached = arith::AddIOp::create(*b, *loc, frame.keys->shift ? frame.keys->shift : kb.item.kpos0, key);
   }
   if (!frame.rows) { // key side: the item's own values
     const ItemFields &item = kb.item;

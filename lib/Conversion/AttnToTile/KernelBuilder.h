@@ -143,8 +143,9 @@ private:
 /// Where key-side coordinates come from: the loop's key `j`.
 struct KeyCoords {
   Value j;
-  /// bsr: a register tile of positions, else null.
-  Value positions;
+  /// bsr: a register tile of positions; or what is added to a key's number where a block of keys is part of one column
+  /// block. Both null in the other formats.
+  Value positions, shift;
 };
 
 /// The frame of one tile.map or tile.mask: which dimensions are rows and keys.
@@ -157,6 +158,9 @@ struct CoordFrame {
 
 /// The key's number within its level, from the indices of a frame.
 Value buildKey(OpBuilder &b, Location loc, KernelBuilder &kb, const CoordFrame &frame, ValueRange indices);
+
+/// The last key's number. Consumers visit a block of keys of those who have none, too: 0 there.
+Value buildLastKey(OpBuilder &b, Location loc, KernelBuilder &kb);
 
 //===----------------------------------------------------------------------===//
 // Hooks

@@ -60,9 +60,16 @@ static int64_t registersOf(AttentionOp op, ConfigAttr config) {
   int64_t consumers = config.getConsumers();
   if (consumers == 0)
     return kRegisters;
-  if (!hasHook(op, HookKind::Key) && !hasHook(op, HookKind::Value))
+  if (!hasHook(op, HookKind::Key) && !hasHook(op, HookKind::Value) && !isEightBit(op))
     return kConsumerRegisters;
   return std::min(kConsumerRegisters, (512 / (consumers + 2) / 8 * 8 * (consumers + 2) - 112) / consumers / 8 * 8);
+}
+
+/// Whether the positions of keys are looked up: a hook asks for them in a format that has them in a table.
+static bool looksUpPositions(AttentionOp op) {
+  VariantOp variant = op.lookupVariant();
+  return op.getFormat().getKind() == FormatKind::Bsr && variant &&
+         variant.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 /// Whether Q, K or V is computed anew in shared memory before the products read it.
@@ -70,8 +77,6 @@ static bool transformsHeads(AttentionOp op) {
   return isEightBit(op) || llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
                                         [&](HookKind kind) { return hasHook(op, kind); });
 }
-
-static bool readsMemoryByKey(AttentionOp op, HookKind kind);
 
 std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
                                        const TargetInfo &target) {
@@ -83,12 +88,6 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
     return llvm::formatv("{0} rows are not whole warpgroups of 64", rows);
   if (rows > 256)
     return llvm::formatv("{0} rows do not fit into one tensor copy of 256", rows);
-  if (isEightBit(op))
-    return "8-bit K and V are widened into memory of their own, which no role does for warpgroup products";
-  // A block of keys that nobody has is visited all the same, and a hook may not look anything up for it.
-  for (HookKind kind : {HookKind::Key, HookKind::Value})
-    if (readsMemoryByKey(op, kind))
-      return llvm::formatv("its {0} hook reads memory by the position of a key", stringifyHookKind(kind));
   for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()}) {
     if (dim > 256)
       return llvm::formatv("head dim {0} is more than the 256 columns of a warpgroup's product", dim);
@@ -96,18 +95,17 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
       return llvm::formatv("rows of {0} bytes are not whole 16 bytes, which tensor copies want",
                            dim * bytesOf(op.getK()));
   }
-  if (pack > 1 && rows % pack != 0)
-    return llvm::formatv("{0} packed heads do not divide {1} rows", pack, rows);
   if (op.getFormat().getKind() == FormatKind::Ragged)
     return "";
-  if (op.getFormat().getKind() == FormatKind::Bsr)
-    return "block-sparse rows look up the position of each key, which the stream of items does not carry";
   int64_t page = op.getPageSize();
   // One box a page; the swizzle repeats every 8 rows.
   if (page % 8 != 0)
     return llvm::formatv("pages of {0} keys are not whole groups of 8 rows", page);
   if (keys % page != 0 && page % keys != 0)
     return llvm::formatv("pages of {0} keys and tiles of {1} do not divide one another", page, keys);
+  // One entry of the table is enough for a tile that is part of a column block.
+  if (looksUpPositions(op) && page >= 64 && page % keys != 0)
+    return llvm::formatv("tiles of {0} keys look up the position of each in column blocks of {1}", keys, page);
   return "";
 }
 
@@ -144,21 +142,6 @@ static int64_t hookRegisters(AttentionOp op) {
   return registers;
 }
 
-static bool readsMemoryByKey(AttentionOp op, HookKind kind) {
-  if (!hasHook(op, kind))
-    return false;
-  return op.lookupVariant()
-      .getHook(kind)
-      .getBody()
-      .walk([](memref::LoadOp load) {
-        bool rows = false;
-        return llvm::any_of(load.getIndices(), [&](Value index) { return dependsOnKey(index, rows); })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
@@ -176,7 +159,7 @@ static bool hasPlainRows(AttentionOp op) {
 }
 
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
-  int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
+  int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ());
   int64_t dqk = llvm::alignTo(op.getHeadDimQk(), unit), dvo = llvm::alignTo(op.getHeadDimVo(), unit);
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
@@ -184,12 +167,13 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   bool qInRegisters = roles ? config.getQInRegisters() : keepsQInRegisters(op, config);
   // Tensor copies fill whole panels of 128 bytes (tile-assign-layouts).
   auto panels = [&](int64_t columns) { return roles && columns > 32 ? llvm::alignTo(columns, 64) : columns; };
+  int64_t stage = keys * (panels(dqk) + panels(dvo)) * q;
   if (!qInRegisters || roles || hasHook(op, HookKind::Query))
     needs.sharedMemory += rows * panels(dqk) * q;
-  needs.sharedMemory += config.getStages() * keys * (panels(dqk) + panels(dvo)) * kv;
-  // 8-bit K and V are widened in shared memory, one after the other.
+  needs.sharedMemory += config.getStages() * (isEightBit(op) ? keys * (dqk + dvo) : stage);
+  // 8-bit K and V are widened in shared memory: in stages of their own for consumers, else one after the other.
   if (isEightBit(op))
-    needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
+    needs.sharedMemory += roles ? config.getStages() * stage : 2 * keys * std::max(dqk, dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);
@@ -205,6 +189,8 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   needs.registers = (words + perGroup - 1) / perGroup + 40;
   if (roles) {
     needs.registers += hookRegisters(op);
+    if (looksUpPositions(op) && op.getPageSize() % keys != 0)
+      needs.registers += keys / 4; // those of the thread's keys
     return needs;
   }
   // What a transform keeps over its steps, rope's frequencies above all: 8 columns of a thread.
