@@ -143,9 +143,10 @@ private:
 /// Where key-side coordinates come from: the loop's key `j`.
 struct KeyCoords {
   Value j;
-  /// bsr: a register tile of positions; or what is added to a key's number where a block of keys is part of one column
-  /// block. Both null in the other formats.
-  Value positions, shift;
+  /// bsr: a register tile of positions.
+  Value positions;
+  /// bsr, in consumers: what is added to a key's number, for each column block of the keys.
+  SmallVector<Value> shifts;
 };
 
 /// The frame of one tile.map or tile.mask: which dimensions are rows and keys.

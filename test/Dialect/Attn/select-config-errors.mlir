@@ -119,24 +119,6 @@ func.func @bytes(%q: memref<?x4x40xf16>, %qo: memref<?xi32>, %k: memref<?x4x40xf
 
 // -----
 
-attn.variant @before() {
-  attn.hook mask (%at: !attn.coord) {
-    %k = attn.kv_pos %at
-    %c = arith.constant 64 : index
-    %in = arith.cmpi slt, %k, %c : index
-    attn.yield %in : i1
-  }
-}
-func.func @blocks(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x64x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  // expected-error @below {{tiles of 128 keys look up the position of each in column blocks of 64; use consumers = 0 and load = gather}}
-  attn.attention @before() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x64x4x64xf16>, memref<?x64x4x64xf16>)
-    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
-    {format = #attn.format<bsr, row_block = 64>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
-  return
-}
-
-// -----
-
 func.func @odd(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x5x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
   // expected-error @below {{pages of 5 keys are not whole groups of 8 rows; use consumers = 0 and load = gather}}
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x5x4x64xf16>, memref<?x5x4x64xf16>)

@@ -105,26 +105,6 @@ func.func @sparse(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x16x4x
 
 // -----
 
-// A tile that is part of a column block looks up one position.
-attn.variant @ordered() {
-  attn.hook mask (%at: !attn.coord) {
-    %q = attn.q_pos %at
-    %k = attn.kv_pos %at
-    %in = arith.cmpi sle, %k, %q : index
-    attn.yield %in : i1
-  }
-}
-// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 64, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 64, warps = 8, consumers = 2,
-func.func @blocks(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x64x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>,
-                  %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  attn.attention @ordered() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x64x4x64xf16>, memref<?x64x4x64xf16>)
-    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
-    outs(%o : memref<?x4x64xf16>) {format = #attn.format<bsr, row_block = 64>}
-  return
-}
-
-// -----
-
 // 8-bit K and V beside 16-bit stages of their own; GQA groups of 3, of which 21 fit into 64 rows.
 // SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, pack = 3, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2,
 func.func @bytes(%q: memref<?x6x128xf16>, %qo: memref<?xi32>, %k: memref<?x2x128xf8E4M3FN>, %ind: memref<?xi32>, %o: memref<?x6x128xf16>) {

@@ -65,13 +65,6 @@ static int64_t registersOf(AttentionOp op, ConfigAttr config) {
   return std::min(kConsumerRegisters, (512 / (consumers + 2) / 8 * 8 * (consumers + 2) - 112) / consumers / 8 * 8);
 }
 
-/// Whether the positions of keys are looked up: a hook asks for them in a format that has them in a table.
-static bool looksUpPositions(AttentionOp op) {
-  VariantOp variant = op.lookupVariant();
-  return op.getFormat().getKind() == FormatKind::Bsr && variant &&
-         variant.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted();
-}
-
 /// Whether Q, K or V is computed anew in shared memory before the products read it.
 static bool transformsHeads(AttentionOp op) {
   return isEightBit(op) || llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
@@ -103,9 +96,6 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
     return llvm::formatv("pages of {0} keys are not whole groups of 8 rows", page);
   if (keys % page != 0 && page % keys != 0)
     return llvm::formatv("pages of {0} keys and tiles of {1} do not divide one another", page, keys);
-  // One entry of the table is enough for a tile that is part of a column block.
-  if (looksUpPositions(op) && page >= 64 && page % keys != 0)
-    return llvm::formatv("tiles of {0} keys look up the position of each in column blocks of {1}", keys, page);
   return "";
 }
 
@@ -189,8 +179,6 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   needs.registers = (words + perGroup - 1) / perGroup + 40;
   if (roles) {
     needs.registers += hookRegisters(op);
-    if (looksUpPositions(op) && op.getPageSize() % keys != 0)
-      needs.registers += keys / 4; // those of the thread's keys
     return needs;
   }
   // What a transform keeps over its steps, rope's frequencies above all: 8 columns of a thread.
