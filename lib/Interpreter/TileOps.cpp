@@ -241,7 +241,9 @@ bool Task::runLocalStore(LocalStoreOp op) {
 
 bool Task::runTransform(TransformOp op) {
   std::shared_ptr<const SmemRef> source = get(op.getSource()).smem, result = source;
-  if (!op.isInPlace()) {
+  if (op.getInto()) {
+    result = get(op.getInto()).smem;
+  } else if (!op.isInPlace()) {
     auto ref = std::make_shared<SmemRef>();
     ref->memory = std::make_shared<Smem>(op.getResult().getType());
     ref->shape = ref->memory->shape;

@@ -262,7 +262,7 @@ FailureOr<Value> AttentionKernel::buildQuery() {
 //===----------------------------------------------------------------------===//
 
 KeyCoords AttentionKernel::buildKeyCoords(Value j) {
-  KeyCoords keys{j, {}};
+  KeyCoords keys{j, {}, {}};
   auto reads = [](HookOp hook) {
     return hook && hook.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted();
   };
@@ -275,19 +275,39 @@ KeyCoords AttentionKernel::buildKeyCoords(Value j) {
   CoordFrame frame;
   frame.keys = &keys;
   frame.keyDims = groups > 1 ? SmallVector<int64_t>{0, 1} : SmallVector<int64_t>{0};
-  Value page = kb.index(spec.page);
-  Value last = arith::SubIOp::create(b, loc, kb.item.kvLen, kb.index(1));
+  Value page = kb.index(spec.page), last = buildLastKey(b, loc, kb);
+  /// What is added to the numbers of keys in the column block of `key`.
+  auto shiftOf = [&](OpBuilder &b, Location loc, Value key) -> Value {
+    Value slot = arith::DivUIOp::create(b, loc, key, page);
+    Value entry = arith::AddIOp::create(b, loc, kb.item.table, slot);
+    Value block = memref::LoadOp::create(b, loc, kb.arg("pages"), ValueRange{entry});
+    block = arith::IndexCastOp::create(b, loc, b.getIndexType(), block);
+    Value distance = arith::SubIOp::create(b, loc, block, slot);
+    return arith::MulIOp::create(b, loc, distance, page);
+  };
+  if (spec.config.getConsumers() > 0) {
+    // One for each column block; the block of keys that nobody has, which they visit too, has no entries.
+    int64_t blocks = std::max<int64_t>(1, spec.config.getKeys() / spec.page);
+    Value some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, j, kb.item.kvLen);
+    auto branch = scf::IfOp::create(
+        b, loc, some,
+        [&](OpBuilder &b, Location loc) {
+          SmallVector<Value> shifts = {shiftOf(b, loc, j)};
+          for (int64_t i = 1; i < blocks; ++i) {
+            Value first = arith::AddIOp::create(b, loc, j, kb.index(i * spec.page));
+            shifts.push_back(shiftOf(b, loc, arith::MinSIOp::create(b, loc, first, last)));
+          }
+          scf::YieldOp::create(b, loc, shifts);
+        },
+        [&](OpBuilder &b, Location loc) { scf::YieldOp::create(b, loc, SmallVector<Value>(blocks, kb.index(0))); });
+    keys.shifts.assign(branch.result_begin(), branch.result_end());
+    return keys;
+  }
   keys.positions = kb.map(
       KernelBuilder::reg(grouped({n}), b.getIndexType()), {},
       [&](OpBuilder &b, Location loc, ValueRange, ValueRange idx) -> Value {
         Value key = arith::MinSIOp::create(b, loc, buildKey(b, loc, kb, frame, idx), last);
-        Value slot = arith::DivUIOp::create(b, loc, key, page);
-        Value entry = arith::AddIOp::create(b, loc, kb.item.table, slot);
-        Value block = memref::LoadOp::create(b, loc, kb.arg("pages"), ValueRange{entry});
-        block = arith::IndexCastOp::create(b, loc, b.getIndexType(), block);
-        Value first = arith::MulIOp::create(b, loc, block, page);
-        Value offset = arith::RemUIOp::create(b, loc, key, page);
-        return arith::AddIOp::create(b, loc, first, offset);
+        return arith::AddIOp::create(b, loc, shiftOf(b, loc, key), key);
       },
       /*at=*/true);
   return keys;

@@ -67,11 +67,18 @@ Value HookBody::coord(CoordKind kind) {
     return cached = inputs[found->second];
   if (kind == CoordKind::KVPos) {
     Value key = buildKey(*b, *loc, kb, frame, indices);
-    if (clamp) {
-      Value last = arith::SubIOp::create(*b, *loc, kb.item.kvLen, kb.index(1));
-      key = arith::MinSIOp::create(*b, *loc, key, last);
+    if (clamp)
+      key = arith::MinSIOp::create(*b, *loc, key, buildLastKey(*b, *loc, kb));
+    ArrayRef<Value> shifts = frame.keys->shifts;
+    Value shift = shifts.empty() ? kb.item.kpos0 : shifts[0];
+    if (shifts.size() > 1) {
+      Value block = arith::DivUIOp::create(*b, *loc, indices[frame.keyDims.back()], kb.index(kb.spec.page));
+      for (auto [i, other] : llvm::enumerate(shifts.drop_front())) {
+        Value mine = arith::CmpIOp::create(*b, *loc, arith::CmpIPredicate::eq, block, kb.index(i + 1));
+        shift = arith::SelectOp::create(*b, *loc, mine, other, shift);
+      }
     }
-    return cached = arith::AddIOp::create(*b, *loc, kb.item.kpos0, key);
+    return cached = arith::AddIOp::create(*b, *loc, shift, key);
   }
   if (!frame.rows) { // key side: the item's own values
     const ItemFields &item = kb.item;

@@ -331,3 +331,8 @@ Value mlir::attn::buildKey(OpBuilder &b, Location loc, KernelBuilder &kb, const 
   }
   return arith::AddIOp::create(b, loc, frame.keys->j, offset);
 }
+
+Value mlir::attn::buildLastKey(OpBuilder &b, Location loc, KernelBuilder &kb) {
+  Value last = arith::SubIOp::create(b, loc, kb.item.kvLen, kb.index(1));
+  return kb.spec.config.getConsumers() > 0 ? Value(arith::MaxSIOp::create(b, loc, last, kb.index(0))) : last;
+}

@@ -143,8 +143,10 @@ private:
 /// Where key-side coordinates come from: the loop's key `j`.
 struct KeyCoords {
   Value j;
-  /// bsr: a register tile of positions, else null.
+  /// bsr: a register tile of positions.
   Value positions;
+  /// bsr, in consumers: what is added to a key's number, for each column block of the keys.
+  SmallVector<Value> shifts;
 };
 
 /// The frame of one tile.map or tile.mask: which dimensions are rows and keys.
@@ -157,6 +159,9 @@ struct CoordFrame {
 
 /// The key's number within its level, from the indices of a frame.
 Value buildKey(OpBuilder &b, Location loc, KernelBuilder &kb, const CoordFrame &frame, ValueRange indices);
+
+/// The last key's number. Consumers visit a block of keys of those who have none, too: 0 there.
+Value buildLastKey(OpBuilder &b, Location loc, KernelBuilder &kb);
 
 //===----------------------------------------------------------------------===//
 // Hooks

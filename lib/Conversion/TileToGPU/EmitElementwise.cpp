@@ -158,7 +158,7 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
               llvm::any_of(body, [](Operation &inner) { return isa<math::MathDialect>(inner.getDialect()); });
   for (auto [d, arg] : llvm::enumerate(op.getIndexArgs())) {
     Value lane = arg.use_empty() ? Value() : e.lanePart(f.getLanePart(d));
-    lanes.push_back(lane && hide ? e.ptx("mov.b32 $0, $1;", "=r,r", lane, e.i32)[0] : lane);
+    lanes.push_back(lane && hide ? e.hideLanePart(lane) : lane);
   }
   SmallVector<Regs> results(op.getNumResults());
   for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
@@ -230,7 +230,7 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
   SmallVector<Value> lanes;
   for (int64_t d = 0, n = all.size(); d < n; ++d) {
     Value lane = e.lanePart(f.getLanePart(d));
-    lanes.push_back(lane ? e.ptx("mov.b32 $0, $1;", "=r,r", lane, e.i32)[0] : Value());
+    lanes.push_back(lane ? e.hideLanePart(lane) : Value());
   }
   Type element = cast<RegType>(op.getResult().getType()).getElementType();
   if (!isa<FloatType>(element))

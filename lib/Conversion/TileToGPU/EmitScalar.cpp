@@ -176,6 +176,14 @@ template <typename ArithOp, typename LLVMOp> static LogicalResult emitDivide(Emi
       e.indices[op] = rest ? Index() : x;
       return success();
     }
+    // A column that no lane takes over the end of its block.
+    auto most = x.base ? e.laneMax.find(x.base) : e.laneMax.end();
+    if (most != e.laneMax.end() && y.isConstant() && y.offset > 0 && x.offset >= 0 &&
+        x.offset % y.offset + most->second < y.offset) {
+      bool rest = isa<arith::RemUIOp, arith::RemSIOp>(op.getOperation());
+      e.indices[op] = rest ? Index{x.base, x.offset % y.offset} : Index{Value(), x.offset / y.offset};
+      return success();
+    }
   }
   return emitInteger<ArithOp, LLVMOp>(e, op);
 }
@@ -218,6 +226,11 @@ static LogicalResult emitCmpI(Emitter &e, arith::CmpIOp op) {
   Index x = e.index(op.getLhs()), y = e.index(op.getRhs());
   using P = arith::CmpIPredicate;
   P p = op.getPredicate();
+  if (x.isConstant() && y.isConstant()) {
+    bool holds = arith::applyCmpPredicate(p, llvm::APInt(64, x.offset, true), llvm::APInt(64, y.offset, true));
+    e.scalars[op] = LLVM::ConstantOp::create(e.b, e.loc, e.i1, e.b.getBoolAttr(holds));
+    return success();
+  }
   bool isSigned = p == P::slt || p == P::sle || p == P::sgt || p == P::sge;
   if (isSigned && x.base && y.base && x.base.getType() == y.base.getType() && x.base != y.base) {
     // x + xc < y + yc  <=>  y - x > xc - yc
@@ -246,6 +259,12 @@ static LogicalResult emitCmpI(Emitter &e, arith::CmpIOp op) {
 
 static LogicalResult emitSelect(Emitter &e, arith::SelectOp op) {
   Value a, c;
+  llvm::APInt known;
+  if (op.getType().isIndex() && matchPattern(e.scalar(op.getCondition()), m_ConstantInt(&known))) {
+    Index chosen = e.index(known.isZero() ? op.getFalseValue() : op.getTrueValue());
+    e.indices[op] = e.isWide(op) ? Index{e.widen(chosen), 0} : chosen;
+    return success();
+  }
   if (op.getType().isIndex())
     std::tie(a, c) = sameWidth(e, op.getTrueValue(), op.getFalseValue());
   else if (op.getType().isIntOrFloat())

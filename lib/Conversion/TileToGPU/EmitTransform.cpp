@@ -123,7 +123,9 @@ static LogicalResult emitTransform(Emitter &e, TransformOp op) {
     return op.emitOpError() << "rewrites " << source.type << " by rows of " << from
                             << ", expected a whole stage with a layout and rows with #tile.blocked";
   Smem result = source;
-  if (!op.isInPlace()) {
+  if (op.getInto()) {
+    result = e.smems.find(op.getInto())->second;
+  } else if (!op.isInPlace()) {
     auto offset = op->getAttrOfType<IntegerAttr>(kSharedOffset);
     if (!offset)
       return op.emitOpError() << "has no '" << kSharedOffset << "', run tile-allocate-shared first";

@@ -511,14 +511,21 @@ Value Emitter::lanePart(const LanePart &part) {
   b.restoreInsertionPoint(here);
   local.clear();
   laneParts.push_back({part, value});
+  laneMax[value] = (part.laneMod - 1) * part.laneMul + (part.warpMod - 1) * part.warpMul;
   return value;
+}
+
+Value Emitter::hideLanePart(Value value) {
+  Value hidden = ptx("mov.b32 $0, $1;", "=r,r", value, i32)[0];
+  laneMax[hidden] = laneMax.lookup(value);
+  return hidden;
 }
 
 void Emitter::hideLaneParts(ArrayRef<LanePart> parts) {
   SmallVector<std::pair<LanePart, Value>> hidden;
   for (const LanePart &part : parts)
     if (Value value = lanePart(part))
-      hidden.push_back({part, ptx("mov.b32 $0, $1;", "=r,r", value, i32)[0]});
+      hidden.push_back({part, hideLanePart(value)});
   shownLaneParts = laneParts;
   laneParts = hidden;
 }

@@ -181,6 +181,10 @@ public:
   Group group;
   Value tid, cta;                       // i32
   Value lanePart(const LanePart &part); // cached at the role's entry
+  /// `value`, a lane part, such that the back end cannot see through it.
+  Value hideLanePart(Value value);
+  /// The greatest value of each lane part.
+  DenseMap<Value, int64_t> laneMax;
   /// Puts copies of these parts that the back end cannot see through in their place; `restoreLaneParts` undoes it.
   void hideLaneParts(ArrayRef<LanePart> parts);
   void restoreLaneParts();

@@ -125,13 +125,14 @@ static FailureOr<SmallVector<Box>> denseBoxes(Emitter &e, Operation *op, const V
   MapBuilder map(e, view.source);
   int64_t columns = type.getShape()[1], pack = type.isPacked() ? type.getPack() : 1;
   if (type.isPacked()) {
-    if (shape.rows % pack)
-      return op->emitOpError() << "copies " << shape.rows << " rows of groups of " << pack << ", expected a multiple";
+    if (shape.rows < pack)
+      return op->emitOpError() << "copies " << shape.rows << " rows of groups of " << pack << ", expected as many";
     if (!row.isConstant() || row.offset % pack)
       return op->emitOpError() << "copies packed rows from a row that is not a constant multiple of " << pack;
   }
   // Whole panels are a dimension of one box; else each has a box of its own, clipped where the row ends.
-  bool whole = columns == shape.panels * shape.panelColumns;
+  // So have those whose groups do not fill the rows: what is left of a panel is not touched.
+  bool whole = columns == shape.panels * shape.panelColumns && shape.rows % pack == 0;
   map.fixed(whole ? shape.panelColumns : columns, std::nullopt);
   Value zero = e.c32(0), head = e.narrow(view.offsets[1]);
   SmallVector<Value> at = {zero};
@@ -337,16 +338,18 @@ static LogicalResult emitLoadAsync(Emitter &e, LoadAsyncOp op) {
     return failure();
   Value barrier = fullBarrierOfAcquired(e, op.getPipeline());
   Value start = e.smemOffset(slot);
+  int64_t pack = std::max<int64_t>(1, op.getView().getType().getPack());
+  int64_t bytes = shape->panels * (shape->rows / pack * pack) * shape->rowBytes;
   auto copyAll = [&]() {
     for (const Box &box : *boxes)
       copyIn(e, e.smemPointer(start, slot.base + box.offset), box, barrier);
   };
   if (e.group.single) {
-    expectBytes(e, barrier, slot.type.getBytes(), Value());
+    expectBytes(e, barrier, bytes, Value());
     copyAll();
     return success();
   }
-  expectBytes(e, barrier, slot.type.getBytes(), e.group.laneIsZero);
+  expectBytes(e, barrier, bytes, e.group.laneIsZero);
   Block *issue = e.newBlock(), *join = e.newBlock();
   LLVM::CondBrOp::create(e.b, e.loc, e.group.laneIsZero, issue, ValueRange(), join, ValueRange());
   e.enter(issue);
@@ -362,7 +365,7 @@ static LogicalResult emitStoreAsync(Emitter &e, StoreAsyncOp op) {
   FailureOr<SmemShape> shape = checkSlot(op, slot, op.getView().getType(), cast<MemRefType>(view.source.getType()));
   if (failed(shape))
     return failure();
-  if (op.getView().getType().isPaged() || !e.group.single)
+  if (op.getView().getType().isPaged() || op.getView().getType().isPacked() || !e.group.single)
     return op.emitOpError() << "has code in roles of one warp and to dense views only";
   if (failed(checkPanels(op, slot)))
     return failure();

@@ -99,44 +99,6 @@ func.func @few(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16
 
 // -----
 
-attn.variant @key_(%table: memref<?xf32>) {
-  attn.hook key (%x: vector<64xf32>, %at: !attn.coord) {
-    %p = attn.kv_pos %at
-    %f = memref.load %table[%p] : memref<?xf32>
-    %v = vector.broadcast %f : f32 to vector<64xf32>
-    %y = arith.mulf %x, %v : vector<64xf32>
-    attn.yield %y : vector<64xf32>
-  }
-}
-func.func @keyhook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>, %table: memref<?xf32>) {
-  // expected-error @below {{its key hook reads memory by the position of a key; use consumers = 0 and load = gather}}
-  attn.attention @key_(%table : memref<?xf32>) q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
-    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
-  return
-}
-
-// -----
-
-attn.variant @value_(%table: memref<?xf32>) {
-  attn.hook value (%x: vector<64xf32>, %at: !attn.coord) {
-    %p = attn.kv_pos %at
-    %f = memref.load %table[%p] : memref<?xf32>
-    %v = vector.broadcast %f : f32 to vector<64xf32>
-    %y = arith.mulf %x, %v : vector<64xf32>
-    attn.yield %y : vector<64xf32>
-  }
-}
-func.func @valuehook(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>, %table: memref<?xf32>) {
-  // expected-error @below {{its value hook reads memory by the position of a key; use consumers = 0 and load = gather}}
-  attn.attention @value_(%table : memref<?xf32>) q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
-    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
-  return
-}
-
-// -----
-
 func.func @dim(%q: memref<?x4x512xf16>, %qo: memref<?xi32>, %k: memref<?x4x512xf16>, %ind: memref<?xi32>, %o: memref<?x4x512xf16>) {
   // expected-error @below {{head dim 512 is more than the 256 columns of a warpgroup's product; use consumers = 0 and load = gather}}
   attn.attention q(%q, %qo : memref<?x4x512xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x512xf16>, memref<?x4x512xf16>)
@@ -147,10 +109,10 @@ func.func @dim(%q: memref<?x4x512xf16>, %qo: memref<?xi32>, %k: memref<?x4x512xf
 
 // -----
 
-func.func @bytes(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf8E4M3FN>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
-  // expected-error @below {{8-bit K and V are widened into memory of their own, which no role does for warpgroup products; use consumers = 0 and load = gather}}
-  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf8E4M3FN>, memref<?x4x64xf8E4M3FN>)
-    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+func.func @bytes(%q: memref<?x4x40xf16>, %qo: memref<?xi32>, %k: memref<?x4x40xf8E4M3FN>, %ind: memref<?xi32>, %o: memref<?x4x40xf16>) {
+  // expected-error @below {{rows of 40 bytes are not whole 16 bytes, which tensor copies want; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x40xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x40xf8E4M3FN>, memref<?x4x40xf8E4M3FN>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x40xf16>)
     {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
   return
 }

@@ -178,13 +178,21 @@ func.func @panels(%q: memref<?x4x136xf16>, %qo: memref<?xi32>, %k: memref<?x4x13
 
 // -----
 
-// SM90: configs = [
-// SM90-NOT: consumers
-// SM90-SAME: rows = 128
+// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2,
 func.func @sparse(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x16x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>,
                   %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x16x4x64xf16>, memref<?x16x4x64xf16>)
     indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>)
     outs(%o : memref<?x4x64xf16>) {format = #attn.format<bsr, row_block = 16>}
+  return
+}
+
+// -----
+
+// 8-bit K and V beside 16-bit stages of their own; GQA groups of 3, of which 21 fit into 64 rows.
+// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, pack = 3, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2,
+func.func @bytes(%q: memref<?x6x128xf16>, %qo: memref<?xi32>, %k: memref<?x2x128xf8E4M3FN>, %ind: memref<?xi32>, %o: memref<?x6x128xf16>) {
+  attn.attention q(%q, %qo : memref<?x6x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x2x128xf8E4M3FN>, memref<?x2x128xf8E4M3FN>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x6x128xf16>) {format = #attn.format<ragged>}
   return
 }

@@ -391,3 +391,14 @@ func.func @f(%s: !t, %y: !tile.reg<8x16xf16>) {
   }
   return
 }
+
+// -----
+!t = !tile.smem<16x16xf16>
+func.func @f(%s: !t, %d: !t) {
+  // expected-error @+1 {{transform_c8: writes '!tile.smem<16x16xf16>' into '!tile.smem<16x16xf16>', expected a slot of the result's type, in a role, and a source of another}}
+  %h = tile.transform %s rows 8 into %d : !t, : !t -> !t {
+  ^bb0(%x: !tile.reg<8x16xf16>, %first: index):
+    tile.yield %x : !tile.reg<8x16xf16>
+  }
+  return
+}

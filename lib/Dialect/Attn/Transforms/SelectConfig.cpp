@@ -43,7 +43,7 @@ int64_t mlir::attn::getRegisterLimit(AttentionOp op, ConfigAttr config) {
   ::attn::RoleWork work;
   work.consumers = config.getConsumers();
   work.pages = op.getFormat().getKind() != FormatKind::Ragged || config.getLoad() == LoadPath::Gather;
-  work.hooks = hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value);
+  work.hooks = hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value) || isEightBit(op);
   work.range = analyzeMask(op.lookupVariant()).code.size();
   return ::attn::getRoleRegisters(work).consumer;
 }
@@ -53,8 +53,6 @@ static bool transformsHeads(AttentionOp op) {
   return isEightBit(op) || llvm::any_of(ArrayRef({HookKind::Query, HookKind::Key, HookKind::Value}),
                                         [&](HookKind kind) { return hasHook(op, kind); });
 }
-
-static bool readsMemoryByKey(AttentionOp op, HookKind kind);
 
 std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
                                        const TargetInfo &target) {
@@ -66,12 +64,6 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
     return llvm::formatv("{0} rows are not whole warpgroups of 64", rows);
   if (rows > 256)
     return llvm::formatv("{0} rows do not fit into one tensor copy of 256", rows);
-  if (isEightBit(op))
-    return "8-bit K and V are widened into memory of their own, which no role does for warpgroup products";
-  // A block of keys that nobody has is visited all the same, and a hook may not look anything up for it.
-  for (HookKind kind : {HookKind::Key, HookKind::Value})
-    if (readsMemoryByKey(op, kind))
-      return llvm::formatv("its {0} hook reads memory by the position of a key", stringifyHookKind(kind));
   for (int64_t dim : {op.getHeadDimQk(), op.getHeadDimVo()}) {
     if (dim > 256)
       return llvm::formatv("head dim {0} is more than the 256 columns of a warpgroup's product", dim);
@@ -79,12 +71,15 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
       return llvm::formatv("rows of {0} bytes are not whole 16 bytes, which tensor copies want",
                            dim * bytesOf(op.getK()));
   }
-  if (pack > 1 && rows % pack != 0)
-    return llvm::formatv("{0} packed heads do not divide {1} rows", pack, rows);
   if (op.getFormat().getKind() == FormatKind::Ragged)
     return "";
-  if (op.getFormat().getKind() == FormatKind::Bsr)
-    return "block-sparse rows look up the position of each key, which the stream of items does not carry";
+  if (op.getFormat().getKind() == FormatKind::Paged)
+    return "";
+  int64_t block = op.getPageSize();
+  if (block % 8 != 0)
+    return llvm::formatv("column blocks of {0} keys are not whole groups of 8 rows", block);
+  if (keys % block != 0 && block % keys != 0)
+    return llvm::formatv("column blocks of {0} keys and tiles of {1} do not divide one another", block, keys);
   return "";
 }
 
@@ -131,21 +126,6 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
   return registers;
 }
 
-static bool readsMemoryByKey(AttentionOp op, HookKind kind) {
-  if (!hasHook(op, kind))
-    return false;
-  return op.lookupVariant()
-      .getHook(kind)
-      .getBody()
-      .walk([](memref::LoadOp load) {
-        bool rows = false;
-        return llvm::any_of(load.getIndices(), [&](Value index) { return dependsOnKey(index, rows); })
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
 static bool readsMemory(HookOp hook) {
   return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
@@ -163,7 +143,7 @@ int64_t mlir::attn::getQueryStages(AttentionOp op, ConfigAttr config, const Targ
 }
 
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
-  int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ()), kv = bytesOf(op.getK());
+  int64_t unit = getHeadDimUnit(op), q = bytesOf(op.getQ());
   int64_t dqk = llvm::alignTo(op.getHeadDimQk(), unit), dvo = llvm::alignTo(op.getHeadDimVo(), unit);
   int64_t rows = config.getRows(), keys = config.getKeys(), groups = config.getGroups();
   ConfigNeeds needs;
@@ -171,12 +151,13 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   bool qInRegisters = roles ? config.getQInRegisters() : keepsQInRegisters(op, config);
   // Tensor copies fill whole panels of 128 bytes (tile-assign-layouts).
   auto panels = [&](int64_t columns) { return roles && columns > 32 ? llvm::alignTo(columns, 64) : columns; };
+  int64_t stage = keys * (panels(dqk) + panels(dvo)) * q;
   if (!qInRegisters || roles || hasHook(op, HookKind::Query))
     needs.sharedMemory += rows * panels(dqk) * q;
-  needs.sharedMemory += config.getStages() * keys * (panels(dqk) + panels(dvo)) * kv;
-  // 8-bit K and V are widened in shared memory, one after the other.
+  needs.sharedMemory += config.getStages() * (isEightBit(op) ? keys * (dqk + dvo) : stage);
+  // 8-bit K and V are widened in shared memory: in stages of their own for consumers, else one after the other.
   if (isEightBit(op))
-    needs.sharedMemory += 2 * keys * std::max(dqk, dvo);
+    needs.sharedMemory += roles ? config.getStages() * stage : 2 * keys * std::max(dqk, dvo);
   // The states of the groups meet in shared memory, in the place of K and V.
   if (groups > 1)
     needs.sharedMemory = std::max(needs.sharedMemory, groups * rows * (dvo + 2) * 4);

@@ -106,6 +106,9 @@ LogicalResult TransformOp::verify() {
   if (rows < 1 || extent % rows)
     return fail(*this, "transform_c2") << "takes " << rows << " rows at a time, expected a number that divides "
                                        << extent;
+  if (getInto() && (isInPlace() || getInto().getType() != result || !(*this)->getParentOfType<RoleOp>()))
+    return fail(*this, "transform_c8") << "writes " << result << " into " << getInto().getType()
+                                       << ", expected a slot of the result's type, in a role, and a source of another";
   // In roles the stage goes by its slot, before and after.
   if (!isInPlace() || (*this)->getParentOfType<RoleOp>())
     return success();

@@ -59,7 +59,7 @@ static bool areLiveTogether(TransformOp a, TransformOp b) {
 static SmallVector<SmallVector<TransformOp>> shareResults(KernelOp kernel) {
   SmallVector<SmallVector<TransformOp>> places;
   kernel.walk<WalkOrder::PreOrder>([&](TransformOp transform) {
-    if (transform.isInPlace())
+    if (transform.isInPlace() || transform.getInto())
       return;
     auto free = llvm::find_if(places, [&](ArrayRef<TransformOp> place) {
       return llvm::none_of(place, [&](TransformOp other) { return areLiveTogether(other, transform); });

@@ -43,7 +43,8 @@ struct Stream {
   SmallVector<Operation *> open, loops, close;
   DotAsyncOp first, last;       // the products of `open` and `close`
   SmallVector<unsigned> fields; // that the consumers use, as argument numbers
-  unsigned rows = 0;            // position of `rows` in `fields`
+  unsigned rows = 0;            // the word of `rows`
+  unsigned words = 0;           // one for each field, two for `table`
   // What `loops` and `close` need of an item when it was opened, and what `close` needs of both.
   llvm::SetVector<Value> opened, done;
 
@@ -54,6 +55,8 @@ private:
   LogicalResult findParts();
   LogicalResult findFields();
   bool isRepeatable(Operation *op);
+  bool isTable(unsigned field) { return cast<StringAttr>(items.getFields()[field]).getValue() == "table"; }
+  void mapItem(OpBuilder &builder, ValueRange slotAndWords, IRMapping &mapping);
   void addRoots(Value value, const llvm::SmallPtrSetImpl<Operation *> &inside, llvm::SetVector<Value> &roots);
   void addRootsOf(ArrayRef<Operation *> ops, llvm::SetVector<Value> &roots);
   Value get(Value value, IRMapping &mapping, OpBuilder &builder);
@@ -135,13 +138,12 @@ LogicalResult Stream::findFields() {
     StringRef field = cast<StringAttr>(name).getValue();
     if (arg.use_empty() && field != "rows")
       continue;
-    if (field == "table")
-      return items.emitOpError() << "reads 'table' in the consumers; its 64 bits do not travel as a word";
     if (field == "rows") {
-      rows = fields.size();
+      rows = words;
       found = true;
     }
     fields.push_back(number);
+    words += field == "table" ? 2 : 1;
   }
   if (!found)
     return items.emitOpError() << "does not name the field 'rows', which tells the end of the stream";
@@ -339,6 +341,22 @@ static ConsumerWaitOp emitQueryWait(OpBuilder &builder, ConsumerWaitOp query, Ty
   return ConsumerWaitOp::create(builder, query.getLoc(), types, query.getPipeline());
 }
 
+/// The fields of an item from the words that came with its query tile.
+void Stream::mapItem(OpBuilder &builder, ValueRange slotAndWords, IRMapping &mapping) {
+  Location loc = query.getLoc();
+  mapping.map(query.getSlot(), slotAndWords[0]);
+  unsigned word = 1;
+  for (unsigned field : fields) {
+    Value value = slotAndWords[word++];
+    if (isTable(field)) {
+      Value size = arith::ConstantIndexOp::create(builder, loc, int64_t(1) << 32);
+      Value upper = arith::MulIOp::create(builder, loc, slotAndWords[word++], size);
+      value = arith::AddIOp::create(builder, loc, upper, value);
+    }
+    mapping.map(items.getBody().getArgument(field), value);
+  }
+}
+
 void Stream::emitProducer() {
   OpBuilder builder(producer.getContext());
   Location loc = query.getLoc();
@@ -350,15 +368,28 @@ void Stream::emitProducer() {
       acquire = op;
   });
   // The role's list names the same fields in the same order.
-  SmallVector<Value> words;
-  for (unsigned field : fields)
-    words.push_back(loads.getBody().getArgument(field));
+  SmallVector<Value> sent;
   builder.setInsertionPointAfter(acquire);
-  SendOp::create(builder, loc, ring, words);
+  for (unsigned field : fields) {
+    Value value = loads.getBody().getArgument(field);
+    if (!isTable(field)) {
+      sent.push_back(value);
+      continue;
+    }
+    // value = upper * 2^32 + lower, the lower part with a sign.
+    Value half = arith::ConstantIndexOp::create(builder, loc, int64_t(1) << 31);
+    Value bits = arith::ConstantIndexOp::create(builder, loc, 32);
+    Value rounded = arith::AddIOp::create(builder, loc, value, half);
+    Value upper = arith::ShRSIOp::create(builder, loc, rounded, bits);
+    Value shifted = arith::ShLIOp::create(builder, loc, upper, bits);
+    sent.push_back(arith::SubIOp::create(builder, loc, value, shifted));
+    sent.push_back(upper);
+  }
+  SendOp::create(builder, loc, ring, sent);
   builder.setInsertionPointAfter(loads);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   ProducerAcquireOp::create(builder, loc, slot, ring);
-  SendOp::create(builder, loc, ring, SmallVector<Value>(fields.size(), zero));
+  SendOp::create(builder, loc, ring, SmallVector<Value>(words, zero));
   CommitOp::create(builder, loc, ring);
 }
 
@@ -389,23 +420,18 @@ void Stream::emit() {
   OpBuilder builder(items);
   PipelineType type = pipeline.getType();
   pipeline.getResult().setType(
-      PipelineType::get(type.getContext(), type.getStages(), type.getSlot(), static_cast<int64_t>(fields.size())));
+      PipelineType::get(type.getContext(), type.getStages(), type.getSlot(), static_cast<int64_t>(words)));
   emitProducer();
   Type slot = query.getSlot().getType();
-  auto mapItem = [&](IRMapping &mapping, ValueRange slotAndWords) {
-    mapping.map(query.getSlot(), slotAndWords[0]);
-    for (auto [field, word] : llvm::zip_equal(fields, slotAndWords.drop_front()))
-      mapping.map(items.getBody().getArgument(field), word);
-  };
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   auto isItem = [&](OpBuilder &b, ValueRange words) -> Value {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, words[1 + rows], zero);
   };
-  auto firstWait = emitQueryWait(builder, query, slot, fields.size());
+  auto firstWait = emitQueryWait(builder, query, slot, words);
   auto branch = scf::IfOp::create(builder, loc, isItem(builder, firstWait.getResults()), /*withElseRegion=*/false);
   builder.setInsertionPointToStart(branch.thenBlock());
   IRMapping opening;
-  mapItem(opening, firstWait.getResults());
+  mapItem(builder, firstWait.getResults(), opening);
   for (Operation *op : open)
     if (!isa<LocalLoadOp>(op))
       clone(op, opening, builder);
@@ -420,7 +446,7 @@ void Stream::emit() {
     doneTypes.push_back(value.getType());
   size_t numDone = doneTypes.size();
   doneTypes.push_back(slot);
-  doneTypes.append(fields.size(), builder.getIndexType());
+  doneTypes.append(words, builder.getIndexType());
   auto loop = scf::WhileOp::create(
       builder, loc, doneTypes, init,
       [&](OpBuilder &b, Location, ValueRange args) {
@@ -429,7 +455,7 @@ void Stream::emit() {
           mapping.map(value, arg);
         for (Operation *op : loops)
           clone(op, mapping, b);
-        auto wait = emitQueryWait(b, query, slot, fields.size());
+        auto wait = emitQueryWait(b, query, slot, words);
         SmallVector<Value> results;
         for (Value value : done)
           results.push_back(mapping.lookup(value));
@@ -440,7 +466,7 @@ void Stream::emit() {
         IRMapping before, next;
         for (auto [value, arg] : llvm::zip_equal(done, args.take_front(numDone)))
           before.map(value, arg);
-        mapItem(next, args.drop_front(numDone));
+        mapItem(b, args.drop_front(numDone), next);
         emitBoundary(b, before, next);
         SmallVector<Value> results;
         for (Value value : opened)
@@ -464,7 +490,7 @@ struct StreamItemsPass : tile::impl::TileStreamItemsPassBase<StreamItemsPass> {
       return signalPassFailure();
     stream.emit();
     ++numStreams;
-    numWords += stream.fields.size();
+    numWords += stream.words;
   }
 };
 } // namespace

@@ -179,8 +179,8 @@ void Chain::rewrite(int64_t warps, int64_t consumers) {
   rows = layout.getRows() * layout.getWarps()[type.getRank() - 2];
 
   OpBuilder b(user);
-  auto transform =
-      TransformOp::create(b, loc, SmemType::get(type.getShape(), type.getElementType()), load.getSource(), rows);
+  auto transform = TransformOp::create(b, loc, SmemType::get(type.getShape(), type.getElementType()), load.getSource(),
+                                       rows, Value());
   Block &body = transform.getBody().emplaceBlock();
   SmallVector<int64_t> shape(stage.getShape());
   shape[shape.size() - 2] = rows;

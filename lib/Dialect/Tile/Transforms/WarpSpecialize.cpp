@@ -99,13 +99,8 @@ static LogicalResult findRings(Plan &plan) {
     bool rows = false, keys = false;
     Value stage = load.getResult();
     auto transform = stage.hasOneUse() ? dyn_cast<TransformOp>(*stage.user_begin()) : TransformOp();
-    if (transform) {
-      if (!transform.isInPlace()) {
-        transform.emitOpError() << "makes another type of a stage, which needs memory of its own: no role does that";
-        return WalkResult::interrupt();
-      }
+    if (transform)
       stage = transform.getResult();
-    }
     for (OpOperand &use : stage.getUses()) {
       Operation *user = use.getOwner();
       if (isa<DotOp>(user))
@@ -121,16 +116,23 @@ static LogicalResult findRings(Plan &plan) {
       load.emitOpError() << "loads a tile for rows and for keys";
       return WalkResult::interrupt();
     }
-    auto type = cast<SmemType>(load.getResult().getType());
+    auto type = cast<SmemType>(load.getResult().getType()), made = cast<SmemType>(stage.getType());
+    if (rows && made != type) {
+      transform.emitOpError() << "makes " << made.getElementType() << " of a query tile of " << type.getElementType()
+                              << ", expected the same elements: no role does that";
+      return WalkResult::interrupt();
+    }
     auto [it, fresh] = plan.rings.try_emplace(load.getView());
     Ring &ring = it->second;
-    if (!fresh && (ring.type != type || ring.rows != rows || ring.hooked != static_cast<bool>(transform))) {
+    if (!fresh &&
+        (ring.type != type || ring.rows != rows || ring.made != made || ring.hooked != static_cast<bool>(transform))) {
       load.emitOpError() << "loads another kind of tile from a view than the loads before";
       return WalkResult::interrupt();
     }
     ring.type = type;
     ring.rows = rows;
     ring.hooked = static_cast<bool>(transform);
+    ring.made = made;
     ring.looped |= load->getParentOfType<scf::ForOp>() != nullptr;
     return WalkResult::advance();
   });
@@ -221,8 +223,12 @@ static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
   if (!info)
     return 1;
   int64_t bytes = 4096; // barriers, words, alignment
-  for (auto &[view, ring] : plan.rings)
-    bytes += llvm::alignTo(ring.type.getBytes(), 1024) * (ring.looped ? config.getStages() : 2);
+  for (auto &[view, ring] : plan.rings) {
+    int64_t each = llvm::alignTo(ring.type.getBytes(), 1024);
+    if (ring.made != ring.type)
+      each += llvm::alignTo(ring.made.getBytes(), 1024);
+    bytes += each * (ring.looped ? config.getStages() : 2);
+  }
   return bytes <= info->sharedPerCta ? 2 : 1;
 }
 
@@ -250,7 +256,9 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     if (wantsRowGroups(view, ring))
       pipeline->setAttr(kRowGroups, builder.getUnitAttr());
     if (handedOn)
-      ring.ready = PipelineOp::create(builder, view.getLoc(), type, ring.pipeline, 1, plan.groups);
+      ring.ready =
+          PipelineOp::create(builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.made, 0),
+                             ring.made == ring.type ? ring.pipeline : Value(), 1, plan.groups);
   }
   bool pages = llvm::any_of(
       plan.rings, [](auto &entry) { return entry.second.gather || cast<ViewType>(entry.first.getType()).isPaged(); });

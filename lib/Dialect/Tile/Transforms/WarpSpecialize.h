@@ -22,8 +22,10 @@ struct Ring {
   int64_t producer = 0; // number of the producer that loads it
   bool gather = false;  // by its threads, row by row; else by tensor copies
   bool hooked = false;  // its stages are transformed before they are read
+  SmemType made;        // what they are then: `type`, or wider elements in stages of their own
   Value pipeline;
-  Value ready; // what the consumers wait for: `pipeline`, or the one that is chained to it when a role transforms keys
+  Value ready; // what the consumers wait for: `pipeline`; when a role transforms keys, the one that is chained to it or
+               // has what it makes
 };
 
 struct Plan {

@@ -216,7 +216,7 @@ static SmallVector<ConsumerWaitOp> makeWaits(Plan &plan, ForEachOp items, Value 
       moveBefore(load.getView(), first);
       builder.setInsertionPoint(first);
     }
-    auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(ring.type), ring.ready);
+    auto wait = ConsumerWaitOp::create(builder, loc, TypeRange(ring.made), ring.ready);
     Value slot = wait.getSlot();
     if (ring.rows) {
       slot = getRows(builder, loc, slot, plan.groups, row0);

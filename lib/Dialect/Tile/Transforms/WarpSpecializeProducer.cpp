@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Kernels.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/IR/Gather.h"
 #include "mlir/IR/IRMapping.h"
@@ -31,6 +32,7 @@ private:
   LogicalResult addValue(Value value);
   void emitFor(scf::ForOp loop, OpBuilder &builder, IRMapping &mapping);
   void emitIf(scf::IfOp branch, OpBuilder &builder, IRMapping &mapping);
+  void emitTransform(TransformOp transform, OpBuilder &builder, IRMapping &mapping);
   SmallVector<unsigned> getKept(Operation *op);
 
   Plan &plan;
@@ -39,6 +41,13 @@ private:
   llvm::DenseSet<Value> results; // of loops and branches
 };
 } // namespace
+
+/// The number of rows that exist, when the transform of a block behind them must not run: it would look up what nobody
+/// has.
+static Value getGuard(TransformOp transform) {
+  auto view = transform.getSource().getDefiningOp<LoadOp>().getView().getDefiningOp<ViewOp>();
+  return view && containsOp<memref::LoadOp>(transform) ? view.getRows() : Value();
+}
 
 LogicalResult Producer::addValue(Value value) {
   if (!plan.items.getBody().isAncestor(value.getParentRegion()))
@@ -76,8 +85,12 @@ LogicalResult Producer::addOp(Operation *op) {
   if (op == plan.items || !needed.insert(op).second)
     return success();
   for (Value operand : op->getOperands()) {
-    if (isa<TransformOp>(op)) // of a stage that the role waits for
+    if (auto transform = dyn_cast<TransformOp>(op)) { // of a stage that the role waits for
+      if (Value rows = getGuard(transform))
+        if (failed(addValue(rows)) || failed(addValue(transform.getSource().getDefiningOp<LoadOp>().getRow())))
+          return failure();
       continue;
+    }
     // Initial values of a loop count one by one.
     if (auto loop = dyn_cast<scf::ForOp>(op); loop && llvm::is_contained(loop.getInitArgs(), operand))
       continue;
@@ -176,6 +189,36 @@ void Producer::emitIf(scf::IfOp branch, OpBuilder &builder, IRMapping &mapping) 
     mapping.map(branch.getResult(i), result);
 }
 
+/// Waits for the stage, computes it anew in its place or into a stage of another pipeline, and hands it on.
+void Producer::emitTransform(TransformOp transform, OpBuilder &builder, IRMapping &mapping) {
+  Location loc = transform.getLoc();
+  auto load = transform.getSource().getDefiningOp<LoadOp>();
+  Ring &ring = plan.getRing(load);
+  bool apart = ring.made != ring.type;
+  Value from = ConsumerWaitOp::create(builder, loc, TypeRange(ring.type), ring.pipeline).getSlot(), to = from;
+  if (apart)
+    to = ProducerAcquireOp::create(builder, loc, ring.made, ring.ready);
+  mapping.map(transform.getSource(), from);
+  auto compute = [&](OpBuilder &b) {
+    auto copy = cast<TransformOp>(b.clone(*transform, mapping));
+    if (apart)
+      copy.getIntoMutable().assign(to);
+  };
+  if (Value rows = getGuard(transform)) {
+    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt,
+                                         mapping.lookupOrDefault(load.getRow()), mapping.lookupOrDefault(rows));
+    auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/true);
+    OpBuilder some = branch.getThenBodyBuilder(), none = branch.getElseBodyBuilder();
+    compute(some);
+    FillRowsOp::create(none, loc, to, arith::ConstantIndexOp::create(none, loc, 0));
+  } else {
+    compute(builder);
+  }
+  CommitOp::create(builder, loc, ring.ready);
+  if (apart)
+    ConsumerReleaseOp::create(builder, loc, ring.pipeline);
+}
+
 void Producer::emit(Block &block, OpBuilder &builder, IRMapping &mapping) {
   for (Operation &op : block.without_terminator()) {
     if (!needed.contains(&op))
@@ -188,11 +231,7 @@ void Producer::emit(Block &block, OpBuilder &builder, IRMapping &mapping) {
       if (ring.gather)
         copy->setAttr(kGather, builder.getUnitAttr());
     } else if (auto transform = dyn_cast<TransformOp>(op)) {
-      Ring &ring = plan.getRing(transform.getSource().getDefiningOp<LoadOp>());
-      auto wait = ConsumerWaitOp::create(builder, transform.getLoc(), TypeRange(ring.type), ring.pipeline);
-      mapping.map(transform.getSource(), wait.getSlot());
-      builder.clone(op, mapping);
-      CommitOp::create(builder, transform.getLoc(), ring.ready);
+      emitTransform(transform, builder, mapping);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
       emitFor(loop, builder, mapping);
     } else if (auto branch = dyn_cast<scf::IfOp>(op)) {

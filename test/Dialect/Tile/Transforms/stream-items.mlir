@@ -25,6 +25,18 @@
 // RUN: sed -e 's/consumers = 2/consumers = 1/' %S/Inputs/hopper.mlir | attn-opt --tile-assign-layouts --tile-reverse-keys --tile-skew-dots --tile-warp-specialize --tile-store-role --tile-stream-items | attn-interpret --runs=4 | FileCheck %s --check-prefix=RIGHT
 // RUN: attn-opt %S/Inputs/hopper.mlir --tile-assign-layouts --tile-reverse-keys | attn-opt --tile-peel-masks | attn-interpret --runs=4 | FileCheck %s --check-prefix=RIGHT
 
+// The field of 64 bits travels as two words, the upper one times 2^32.
+// RUN: attn-opt %t.peel.mlir --tile-warp-specialize | sed -e '/@consumer/,$s/tile.for_each.* \(.arg[0-9]*\) = table,.*/&\n%use = arith.addi \1, \1 : index/' | attn-opt --tile-stream-items -o %t.table.mlir
+// RUN: FileCheck %s --check-prefix=TABLE --input-file=%t.table.mlir
+// RUN: attn-interpret %t.table.mlir --runs=4 | FileCheck %s --check-prefix=RIGHT
+// TABLE: tile.role @producer
+// TABLE: %[[UPPER:.*]] = arith.shrsi
+// TABLE-NEXT: %[[SHIFTED:.*]] = arith.shli %[[UPPER]]
+// TABLE-NEXT: %[[LOWER:.*]] = arith.subi %{{.*}}, %[[SHIFTED]]
+// TABLE: tile.send {{.*}}%[[LOWER]], %[[UPPER]]
+// TABLE: tile.role @consumer
+// TABLE: arith.constant 4294967296
+
 // A store role that frees the stage before the consumers have written it is caught, and so is a stream that nobody ends.
 // RUN: sed -e '/tile.commit/d' %t.stream.mlir | not attn-interpret --runs=2 2>&1 | FileCheck %s --check-prefix=STUCK
 

@@ -124,21 +124,23 @@ tile.kernel @use(%items: !tile.items, %m: memref<?x16xbf16>, %n: index) attribut
 }
 
 // -----
+#acc = #tile.mma<warps = [2, 1]>
 #b = #tile.blocked<warps = [4, 1], columns = 32, rows = 4>
 !v = !tile.view<?x32xf8E5M2>
-!t = !tile.smem<16x32xf8E5M2, #tile.swizzle<32, panel = 32>>
-!h = !tile.smem<16x32xf16, #tile.swizzle<64, panel = 32>>
+!t = !tile.smem<32x32xf8E5M2, #tile.swizzle<32, panel = 32>>
+!h = !tile.smem<32x32xf16, #tile.swizzle<64, panel = 32>>
 tile.kernel @type(%items: !tile.items, %m: memref<?x32xf8E5M2>, %n: index) attributes {level = #tile.level<logical>, config = #attn.config<rows = 32, keys = 16, warps = 2, consumers = 2>} {
   %c0 = arith.constant 0 : index
   tile.for_each () in %items {
     %v = tile.view %m[%c0] rows(%n) : memref<?x32xf8E5M2> -> !v
     %t = tile.load %v[%c0] : !v -> !t
-    // expected-error @+1 {{makes another type of a stage, which needs memory of its own: no role does that}}
+    // expected-error @+1 {{makes 'f16' of a query tile of 'f8E5M2', expected the same elements: no role does that}}
     %h = tile.transform %t rows 16 : !t -> !h {
     ^bb0(%x: !tile.reg<16x32xf8E5M2, #b>, %first: index):
       %y = tile.map arith.extf(%x : !tile.reg<16x32xf8E5M2, #b>) -> !tile.reg<16x32xf16, #b>
       tile.yield %y : !tile.reg<16x32xf16, #b>
     }
+    %q = tile.local_load %h : !h -> !tile.reg<32x32xf16, #tile.operand<a, parent = #acc>>
   }
 }
 

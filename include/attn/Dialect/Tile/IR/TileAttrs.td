@@ -108,8 +108,8 @@ def Tile_SwizzleAttr : Tile_Attr<"Swizzle", "swizzle"> {
   let summary = "shared memory in panels whose 16-byte chunks are permuted by row";
   let description = [{
     Columns are cut into panels of `panel` elements; a panel is stored row by
-    row, `bytes` bytes a row (bytes = panel * element size: 128, 64 or 32), panel after panel. Chunk c of
-    row r stands at c xor (r mod (bytes / 16)) for 128 bytes; 64 and 32 use
+    row, `bytes` bytes a row (bytes = panel * element size: 128, 64 or 32), panel after panel; the last
+    one may be wider than the columns that are left. Chunk c of row r stands at c xor (r mod (bytes / 16)) for 128 bytes; 64 and 32 use
     (r / 2) mod 4 and (r / 4) mod 2 (PTX ISA, tensor swizzling modes).
   }];
   let parameters = (ins "int64_t":$bytes, "int64_t":$panel);

@@ -202,8 +202,9 @@ def Tile_TransformOp : Tile_Op<"transform", [SingleBlock, MemoryEffects<[MemRead
     dimension of groups) the body gets the block in registers and the number of
     its first row, and yields what takes its place. The result of the source's
     own type stands in the source's memory, which nobody may read as it was any
-    more; a result of another type has memory of its own. The threads of the
-    group that runs the op share the work, and all of them see the result.
+    more; a result of another type has memory of its own, in roles the slot
+    `into`. The threads of the group that runs the op share the work, and all of
+    them see the result.
     ```
     %h = tile.transform %k rows 16 : !stage -> !stage {
     ^bb0(%x: !tile.reg<16x128xbf16>, %first: index):
@@ -212,10 +213,12 @@ def Tile_TransformOp : Tile_Op<"transform", [SingleBlock, MemoryEffects<[MemRead
     }
     ```
   }];
-  let arguments = (ins Tile_Smem:$source, I64Attr:$rows);
+  let arguments = (ins Tile_Smem:$source, I64Attr:$rows, Optional<Tile_Smem>:$into);
   let results = (outs Tile_Smem:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$source `rows` $rows attr-dict `:` type($source) `->` type($result) $body";
+  let assemblyFormat = [{
+    $source `rows` $rows (`into` $into^ `:` type($into) `,`)? attr-dict `:` type($source) `->` type($result) $body
+  }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
