@@ -16,7 +16,7 @@ TOLERANCE, SLACK = 1.03, 2
 
 
 def loops(text):
-    """Loops of a function: lists of opcodes, from a label to a branch back to it, without the loops around others."""
+    """Loops of products of a function: lists of opcodes, from a label to a branch back to it, without the loops around others."""
     places, found, ops = {}, [], []
     for line in text.splitlines():
         label = re.match(r"(\$L__BB\d+_\d+):", line)
@@ -32,6 +32,7 @@ def loops(text):
             target = re.search(r"(\$L__BB\d+_\d+)", piece) if op[1].startswith("bra") else None
             if target and target[1] in places:
                 found.append((places[target[1]], len(ops)))
+    found = [(a, b) for a, b in found if any(re.match(KINDS[0][1], op) for op in ops[a:b])]
     inner = [a for a in found if not any(b != a and a[0] <= b[0] and b[1] <= a[1] for b in found)]
     return [ops[a:b] for a, b in inner]
 
@@ -67,11 +68,11 @@ def measure(args, chip, name, folder):
         wrong.append(f"{chip} {name}: {warning}")
     symbol = max(configs, key=lambda s: int(re.search(r"_r(\d+)$", s)[1]))
     body = re.search(r"\.entry %s\(.*?\n}\n" % symbol, open(path).read(), re.S)
-    with_products = [l for l in loops(body[0]) if any(re.match(KINDS[0][1], op) for op in l)]
-    if not with_products:
+    key_loops = loops(body[0])
+    if not key_loops:
         return None, wrong + [f"{chip} {symbol}: no loop of products found"]
     keys = int(re.search(r"keys = (\d+)", configs[symbol])[1])
-    loop = count(min(with_products, key=len))
+    loop = count(min(key_loops, key=len))
     return dict(config=configs[symbol], registers=kernels, loop={k: round(v * 16 / keys, 2) for k, v in sorted(loop.items())}), wrong
 
 
