@@ -34,7 +34,7 @@ typedef enum AttnCompilerStatus {
 } AttnCompilerStatus;
 
 /* Version of this interface; a caller compares it with ATTN_COMPILER_API_VERSION. */
-#define ATTN_COMPILER_API_VERSION 1
+#define ATTN_COMPILER_API_VERSION 2
 ATTN_COMPILER_EXPORT uint32_t attnCompilerApiVersion(void);
 
 /* Text of the last failure in this thread, "" when there was none. Valid until the thread's next call. */
@@ -47,6 +47,8 @@ typedef struct AttnCompileOptions {
   const char *kernel;    /* one kernel's name, or NULL */
   const char *ptxas;     /* path, or NULL: found on PATH or under CUDA_HOME */
   const char *cache_dir; /* directory of the cache of bundles, or NULL: none */
+  const char *tuned;     /* NULL: built-in table of measured configs; "off"; or a file of attn-tune */
+  uint32_t isolate;      /* not 0: seconds that code generation may take in a child process; its death is an error */
 } AttnCompileOptions;
 
 typedef struct AttnCompileResult AttnCompileResult;
@@ -59,6 +61,8 @@ ATTN_COMPILER_EXPORT const void *attnCompileResultData(const AttnCompileResult *
 ATTN_COMPILER_EXPORT size_t attnCompileResultSize(const AttnCompileResult *result);
 /* 1 when the bundle came from the cache. */
 ATTN_COMPILER_EXPORT int attnCompileResultFromCache(const AttnCompileResult *result);
+/* "kernel\tconfig\tsource\n" for each tile class; source: "given", "model" or a table's name. "" from the cache. */
+ATTN_COMPILER_EXPORT const char *attnCompileResultConfigs(const AttnCompileResult *result);
 /* "stage\tmilliseconds\n" for each stage. */
 ATTN_COMPILER_EXPORT const char *attnCompileResultTimes(const AttnCompileResult *result);
 ATTN_COMPILER_EXPORT void attnCompileResultDestroy(AttnCompileResult *result);

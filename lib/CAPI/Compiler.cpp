@@ -11,7 +11,7 @@
 
 struct AttnCompileResult {
   ::attn::CompileResult result;
-  std::string times;
+  std::string times, configs;
 };
 
 static thread_local std::string lastError;
@@ -50,6 +50,11 @@ AttnCompilerStatus attnCompile(const char *ir, size_t irBytes, const AttnCompile
     compileOptions.ptxas = options->ptxas;
   if (options->cache_dir)
     compileOptions.cacheDir = options->cache_dir;
+  if (options->tuned)
+    compileOptions.tuned = options->tuned;
+  compileOptions.isolate = options->isolate != 0;
+  if (options->isolate)
+    compileOptions.isolateSeconds = options->isolate;
 
   mlir::DialectRegistry registry;
   ::attn::registerCompilerDialects(registry);
@@ -62,9 +67,11 @@ AttnCompilerStatus attnCompile(const char *ir, size_t irBytes, const AttnCompile
   auto compiled = ::attn::compile(**module, compileOptions);
   if (!compiled)
     return fail(ATTN_COMPILER_FAILED, llvm::toString(compiled.takeError()));
-  auto *handle = new AttnCompileResult{std::move(*compiled), {}};
+  auto *handle = new AttnCompileResult{std::move(*compiled), {}, {}};
   for (const ::attn::StageTime &time : handle->result.times)
     handle->times += llvm::formatv("{0}\t{1:f3}\n", time.stage, time.milliseconds);
+  for (const ::attn::KernelConfig &kernel : handle->result.configs)
+    handle->configs += kernel.kernel + '\t' + kernel.config + '\t' + kernel.source + '\n';
   *result = handle;
   return ATTN_COMPILER_OK;
 }
@@ -72,5 +79,6 @@ AttnCompilerStatus attnCompile(const char *ir, size_t irBytes, const AttnCompile
 const void *attnCompileResultData(const AttnCompileResult *result) { return result->result.output.data(); }
 size_t attnCompileResultSize(const AttnCompileResult *result) { return result->result.output.size(); }
 int attnCompileResultFromCache(const AttnCompileResult *result) { return result->result.fromCache; }
+const char *attnCompileResultConfigs(const AttnCompileResult *result) { return result->configs.c_str(); }
 const char *attnCompileResultTimes(const AttnCompileResult *result) { return result->times.c_str(); }
 void attnCompileResultDestroy(AttnCompileResult *result) { delete result; }

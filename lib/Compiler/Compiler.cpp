@@ -347,6 +347,22 @@ private:
     return manifest;
   }
 
+  ::attn::Isolation child;
+  const ::attn::Isolation *isolation() {
+    child.seconds = options.isolateSeconds;
+    return options.isolate ? &child : nullptr;
+  }
+
+  /// What went wrong in code generation, with what it was generated for.
+  llvm::Error blameKernels(llvm::Error error) {
+    std::string text = "kernels";
+    llvm::raw_string_ostream os(text);
+    llvm::interleaveComma(kernels, os,
+                          [&](const Kernel &kernel) { os << ' ' << kernel.symbol << " (" << kernel.config << ')'; });
+    os << " for " << target.chip << ": " << llvm::toString(std::move(error));
+    return llvm::createStringError(text);
+  }
+
   llvm::Error lowerHost(::attn::CompileResult &result);
   llvm::Error lowerGpu(::attn::CompileResult &result);
 };
@@ -374,9 +390,9 @@ llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
   std::string object;
   {
     Stopwatch watch(result.times, "llvm to object");
-    auto compiled = ::attn::compileToObject(module, host);
+    auto compiled = ::attn::compileToObject(module, host, isolation());
     if (!compiled)
-      return compiled.takeError();
+      return blameKernels(compiled.takeError());
     object = std::move(*compiled);
   }
   if (options.emit == ::attn::Emit::Object) {
@@ -431,9 +447,9 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   std::string ptx;
   {
     Stopwatch watch(result.times, "gpu to ptx");
-    auto text = ::attn::emitPtx(gpuModule, target);
+    auto text = ::attn::emitPtx(gpuModule, target, isolation());
     if (!text)
-      return text.takeError();
+      return blameKernels(text.takeError());
     ptx = std::move(*text);
   }
   if (options.emit == ::attn::Emit::PTX) {

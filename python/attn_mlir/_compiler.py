@@ -6,7 +6,7 @@ import pathlib
 
 from . import _library
 
-API_VERSION = 1
+API_VERSION = 2
 
 
 class CompileError(Exception):
@@ -21,6 +21,8 @@ class _Options(ctypes.Structure):
         ("kernel", ctypes.c_char_p),
         ("ptxas", ctypes.c_char_p),
         ("cache_dir", ctypes.c_char_p),
+        ("tuned", ctypes.c_char_p),
+        ("isolate", ctypes.c_uint32),
     ]
 
 
@@ -39,16 +41,18 @@ def _lib():
     return lib
 
 
-def compile(ir, target="host", emit="bundle", kernel=None, ptxas=None, cache_dir=None):
+def compile(ir, target="host", emit="bundle", kernel=None, ptxas=None, cache_dir=None, tuned=None, isolate=0):
     """Compiles IR text (or bytecode) that holds one attn.attention op.
 
     target: "host", "sm_80", "sm_86", "sm_89", "sm_90a" or "sm_100a". emit: "bundle" (bytes, the default), "tile", "llvm", "ptx"
-    (str), "cubin" or "obj" (bytes). Raises CompileError with the compiler's text.
+    (str), "cubin" or "obj" (bytes). tuned: None (the built-in table of measured configs), "off" or a file of attn-tune. isolate:
+    seconds that code generation may take in a child process, whose death is then an error (0: in this process). Raises CompileError
+    with the compiler's text.
     """
     lib = _lib()
     data = ir.encode() if isinstance(ir, str) else bytes(ir)
     text = lambda value: None if value is None else str(value).encode()
-    options = _Options(ctypes.sizeof(_Options), text(target), text(emit), text(kernel), text(ptxas), text(cache_dir))
+    options = _Options(ctypes.sizeof(_Options), text(target), text(emit), text(kernel), text(ptxas), text(cache_dir), text(tuned), int(isolate))
     result = ctypes.c_void_p()
     if lib.attnCompile(data, len(data), ctypes.byref(options), ctypes.byref(result)) != 0:
         raise CompileError(lib.attnCompilerLastError().decode(errors="replace"))

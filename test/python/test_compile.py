@@ -95,6 +95,20 @@ def test_library_of_another_version(monkeypatch):
     from attn_mlir import _compiler
     monkeypatch.setattr(_compiler, "API_VERSION", 99)
     _compiler._lib.cache_clear()
-    with pytest.raises(ImportError, match="libAttnCompiler.so has API version 1, expected 99"):
+    with pytest.raises(ImportError, match="libAttnCompiler.so has API version 2, expected 99"):
         _compiler._lib()
     _compiler._lib.cache_clear()
+
+
+def test_isolated_code_generation(monkeypatch):
+    here = attn_mlir.compile_file(VARIANTS / "causal.mlir", target="sm_80", emit="ptx", kernel="causal_r16")
+    assert attn_mlir.compile_file(VARIANTS / "causal.mlir", target="sm_80", emit="ptx", kernel="causal_r16", isolate=60) == here
+    monkeypatch.setenv("ATTN_CODEGEN_DIE_BY", "abort")
+    with pytest.raises(attn_mlir.CompileError, match="kernels causal_r16 .* for sm_80: code generation crashed"):
+        attn_mlir.compile_file(VARIANTS / "causal.mlir", target="sm_80", emit="ptx", kernel="causal_r16", isolate=60)
+
+
+def test_measured_configs(tmp_path):
+    with pytest.raises(attn_mlir.CompileError, match="cannot read '.*none.json'"):
+        attn_mlir.compile_file(VARIANTS / "causal.mlir", tuned=tmp_path / "none.json")
+    assert attn_mlir.compile_file(VARIANTS / "causal.mlir", tuned="off", emit="tile")

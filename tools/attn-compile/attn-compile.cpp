@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // attn-compile FILE.mlir --target=host|sm_80|sm_86|sm_89|sm_90a|sm_100a
-//   --emit=tile|llvm|ptx|cubin|obj|bundle -o OUT [--kernel=NAME] [--tuned=off|FILE] [--configs] [--timing]
+//   --emit=tile|llvm|ptx|cubin|obj|bundle -o OUT [--kernel=NAME] [--tuned=off|FILE] [--isolate] [--configs]
+//   [--timing]
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +44,10 @@ int main(int argc, char **argv) {
                          cl::cat(category));
   cl::opt<std::string> tuned("tuned", cl::desc("measured configs: off, or a file of attn-tune (default: built in)"),
                              cl::cat(category));
+  cl::opt<bool> isolate("isolate", cl::desc("generate code in a child process, whose death is an error"),
+                        cl::cat(category));
+  cl::opt<unsigned> isolateSeconds("isolate-seconds", cl::desc("seconds that such a child may take"), cl::init(120),
+                                   cl::cat(category));
   cl::opt<bool> configs("configs", cl::desc("print each kernel's config and its source to standard error"),
                         cl::cat(category));
   cl::HideUnrelatedOptions(category);
@@ -53,6 +58,8 @@ int main(int argc, char **argv) {
   options.kernel = kernel;
   options.ptxas = ptxas;
   options.tuned = tuned;
+  options.isolate = isolate;
+  options.isolateSeconds = isolateSeconds;
   auto kind = ::attn::parseEmit(emit);
   if (!kind)
     return fail("unknown --emit '" + emit + "'; expected tile, llvm, ptx, cubin, obj or bundle");

@@ -47,6 +47,10 @@ struct CompileOptions {
   /// Measured configs: empty: the built-in table of the chip, if there is one; "off": the cost model alone; else a file
   /// that attn-tune wrote. Configs in the IR win over all of them.
   std::string tuned;
+  /// LLVM's code generation in a child process (attn-codegen), whose crash or hang is an error of this compilation.
+  bool isolate = false;
+  /// Seconds that such a child may take.
+  unsigned isolateSeconds = 120;
 };
 
 /// Wall time of one stage, over all times that it ran: a class of tiles that spills is chosen and compiled again.

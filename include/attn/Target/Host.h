@@ -15,6 +15,7 @@
 
 #include "attn/ABI/ABI.h"
 #include "attn/Conversion/TileToCPU/TileToCPU.h"
+#include "attn/Target/Isolate.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "llvm/ADT/StringRef.h"
@@ -50,8 +51,13 @@ void buildHostPipeline(mlir::OpPassManager &pm, const mlir::tile::TileToCPUOptio
 /// The part after convert-tile-to-cpu.
 void buildHostLoweringPipeline(mlir::OpPassManager &pm, bool fma = true);
 
-/// Object file of a module of the LLVM dialect. Errors: translation, an unknown triple or CPU.
-llvm::Expected<std::string> compileToObject(mlir::ModuleOp module, const HostTarget &target);
+/// Object file of a module of the LLVM dialect, made by a child process where `isolation` is given. Errors:
+/// translation, an unknown triple or CPU, or the child dies.
+llvm::Expected<std::string> compileToObject(mlir::ModuleOp module, const HostTarget &target,
+                                            const Isolation *isolation = nullptr);
+
+/// The child's part.
+llvm::Expected<std::string> objectFromBitcode(llvm::StringRef bitcode, const HostTarget &target);
 
 /// Text of the optimised LLVM IR, or of the assembly, of the same compilation.
 llvm::Expected<std::string> compileToLLVMText(mlir::ModuleOp module, const HostTarget &target);

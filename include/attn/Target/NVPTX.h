@@ -14,6 +14,7 @@
 #ifndef ATTN_TARGET_NVPTX_H
 #define ATTN_TARGET_NVPTX_H
 
+#include "attn/Target/Isolate.h"
 #include "attn/Target/KnownTargets.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/Support/Error.h"
@@ -28,8 +29,13 @@ void registerNVPTXTranslations(mlir::DialectRegistry &registry);
 /// LLVM IR of a module of llvm and nvvm ops, as text. Every inline asm call is marked convergent.
 llvm::Expected<std::string> emitLLVM(mlir::gpu::GPUModuleOp module, const TargetInfo &target);
 
-/// PTX of the module. Errors: translation fails, or the back end has no such chip.
-llvm::Expected<std::string> emitPtx(mlir::gpu::GPUModuleOp module, const TargetInfo &target);
+/// PTX of the module, made by a child process where `isolation` is given. Errors: translation fails, the back end has
+/// no such chip, or the child dies.
+llvm::Expected<std::string> emitPtx(mlir::gpu::GPUModuleOp module, const TargetInfo &target,
+                                    const Isolation *isolation = nullptr);
+
+/// The child's part.
+llvm::Expected<std::string> ptxFromBitcode(llvm::StringRef bitcode, const TargetInfo &target);
 
 /// What ptxas says of one kernel.
 struct KernelReport {

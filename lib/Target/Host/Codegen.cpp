@@ -13,6 +13,7 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -120,8 +121,8 @@ struct Translated {
 };
 } // namespace
 
-static llvm::Expected<Translated> translate(ModuleOp module, const attn::HostTarget &wanted) {
-  attn::HostTarget target = fill(wanted);
+/// The module before optimisation.
+static llvm::Expected<Translated> translate(ModuleOp module, const attn::HostTarget &target) {
   Translated result;
   auto machine = makeMachine(target);
   if (!machine)
@@ -142,6 +143,10 @@ static llvm::Expected<Translated> translate(ModuleOp module, const attn::HostTar
     // 512-bit registers where the code has been made for them.
     function.addFnAttr("prefer-vector-width", "512");
   }
+  return result;
+}
+
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel) {
   llvm::PipelineTuningOptions tuning;
   // The code is vectors already; what is left scalar is not worth the compile time.
   tuning.LoopVectorization = false;
@@ -150,47 +155,72 @@ static llvm::Expected<Translated> translate(ModuleOp module, const attn::HostTar
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(result.machine.get(), tuning);
+  llvm::PassBuilder builder(&machine, tuning);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graph);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graph, modules);
-  auto level = target.optLevel >= 3   ? llvm::OptimizationLevel::O3
-               : target.optLevel == 2 ? llvm::OptimizationLevel::O2
-               : target.optLevel == 1 ? llvm::OptimizationLevel::O1
-                                      : llvm::OptimizationLevel::O0;
+  auto level = optLevel >= 3   ? llvm::OptimizationLevel::O3
+               : optLevel == 2 ? llvm::OptimizationLevel::O2
+               : optLevel == 1 ? llvm::OptimizationLevel::O1
+                               : llvm::OptimizationLevel::O0;
   llvm::ModulePassManager pm =
-      target.optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
-  pm.run(*result.module, modules);
-  return result;
+      optLevel ? builder.buildPerModuleDefaultPipeline(level) : builder.buildO0DefaultPipeline(level);
+  pm.run(module, modules);
 }
 
-static llvm::Expected<std::string> emit(ModuleOp module, const attn::HostTarget &target, llvm::CodeGenFileType kind) {
-  auto translated = translate(module, target);
-  if (!translated)
-    return translated.takeError();
+static llvm::Expected<std::string> emit(llvm::Module &module, llvm::TargetMachine &machine, unsigned optLevel,
+                                        llvm::CodeGenFileType kind) {
+  optimise(module, machine, optLevel);
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream os(bytes);
   llvm::legacy::PassManager pm;
-  if (translated->machine->addPassesToEmitFile(pm, os, nullptr, kind))
-    return makeError("target '" + target.triple + "' cannot write this kind of file");
-  pm.run(*translated->module);
+  if (machine.addPassesToEmitFile(pm, os, nullptr, kind))
+    return makeError("target '" + module.getTargetTriple().str() + "' cannot write this kind of file");
+  pm.run(module);
   return std::string(bytes.begin(), bytes.end());
 }
 
-llvm::Expected<std::string> attn::compileToObject(ModuleOp module, const HostTarget &target) {
-  return emit(module, target, llvm::CodeGenFileType::ObjectFile);
-}
-
-llvm::Expected<std::string> attn::compileToAssembly(ModuleOp module, const HostTarget &target) {
-  return emit(module, target, llvm::CodeGenFileType::AssemblyFile);
-}
-
-llvm::Expected<std::string> attn::compileToLLVMText(ModuleOp module, const HostTarget &target) {
+llvm::Expected<std::string> attn::compileToObject(ModuleOp module, const HostTarget &wanted,
+                                                  const Isolation *isolation) {
+  HostTarget target = fill(wanted);
   auto translated = translate(module, target);
   if (!translated)
     return translated.takeError();
+  if (isolation)
+    return generateInChild(*translated->module,
+                           {"--triple=" + target.triple, "--cpu=" + target.cpu, "--features=" + target.features,
+                            "--opt=" + std::to_string(target.optLevel)},
+                           *isolation);
+  return emit(*translated->module, *translated->machine, target.optLevel, llvm::CodeGenFileType::ObjectFile);
+}
+
+llvm::Expected<std::string> attn::objectFromBitcode(llvm::StringRef bitcode, const HostTarget &target) {
+  auto machine = makeMachine(target);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  auto module = llvm::parseBitcodeFile({bitcode, "module"}, context);
+  if (!module)
+    return module.takeError();
+  return emit(**module, **machine, target.optLevel, llvm::CodeGenFileType::ObjectFile);
+}
+
+llvm::Expected<std::string> attn::compileToAssembly(ModuleOp module, const HostTarget &wanted) {
+  HostTarget target = fill(wanted);
+  auto translated = translate(module, target);
+  if (!translated)
+    return translated.takeError();
+  return emit(*translated->module, *translated->machine, target.optLevel, llvm::CodeGenFileType::AssemblyFile);
+}
+
+llvm::Expected<std::string> attn::compileToLLVMText(ModuleOp module, const HostTarget &wanted) {
+  HostTarget target = fill(wanted);
+  auto translated = translate(module, target);
+  if (!translated)
+    return translated.takeError();
+  optimise(*translated->module, *translated->machine, target.optLevel);
   std::string text;
   llvm::raw_string_ostream os(text);
   translated->module->print(os, nullptr);

@@ -10,6 +10,7 @@
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -109,7 +110,18 @@ llvm::Expected<std::string> attn::emitLLVM(gpu::GPUModuleOp module, const Target
   return text;
 }
 
-llvm::Expected<std::string> attn::emitPtx(gpu::GPUModuleOp module, const TargetInfo &target) {
+static llvm::Expected<std::string> generate(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return llvm::createStringError("the NVPTX back end cannot print PTX");
+  passes.run(module);
+  return text.str().str();
+}
+
+llvm::Expected<std::string> attn::emitPtx(gpu::GPUModuleOp module, const TargetInfo &target,
+                                          const Isolation *isolation) {
   auto machine = createMachine(target);
   if (!machine)
     return machine.takeError();
@@ -119,11 +131,20 @@ llvm::Expected<std::string> attn::emitPtx(gpu::GPUModuleOp module, const TargetI
   auto translated = translate(module, **machine, context);
   if (!translated)
     return translated.takeError();
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream os(text);
-  llvm::legacy::PassManager passes;
-  if ((*machine)->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
-    return llvm::createStringError("the NVPTX back end cannot print PTX");
-  passes.run(**translated);
-  return text.str().str();
+  if (isolation)
+    return generateInChild(**translated, {"--chip=" + target.chip.str()}, *isolation);
+  return generate(**translated, **machine);
+}
+
+llvm::Expected<std::string> attn::ptxFromBitcode(llvm::StringRef bitcode, const TargetInfo &target) {
+  auto machine = createMachine(target);
+  if (!machine)
+    return machine.takeError();
+  PassGate gate;
+  llvm::LLVMContext context;
+  context.setOptPassGate(gate);
+  auto module = llvm::parseBitcodeFile({bitcode, "module"}, context);
+  if (!module)
+    return module.takeError();
+  return generate(**module, **machine);
 }
