@@ -146,3 +146,23 @@ func.func @alone(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf
     {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 64, keys = 64, load = tma>]}
   return
 }
+
+// -----
+
+func.func @blocks5(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x5x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{column blocks of 5 keys are not whole groups of 8 rows; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x5x4x64xf16>, memref<?x5x4x64xf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<bsr, row_block = 128>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}
+
+// -----
+
+func.func @blocks24(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x24x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{column blocks of 24 keys and tiles of 128 do not divide one another; use consumers = 0 and load = gather}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x24x4x64xf16>, memref<?x24x4x64xf16>)
+    indptr(%ind : memref<?xi32>) indices(%idx : memref<?xi32>) last(%last : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<bsr, row_block = 128>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]}
+  return
+}

@@ -19,11 +19,11 @@ func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 
 // -----
 
-// Head dim 256, one head a KV head of 3 (which does not divide 64 rows), page 5: fewer keys, and threads that gather.
+// Head dim 256, one head a KV head of 3, page 5: fewer keys, and threads that gather.
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 3, row_table = true>]
 // SM80: configs = [#attn.config<rows = 16, keys = 64, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 32, warps = 8>]
 // SM86: configs = [{{.*}}rows = 16{{.*}}rows = 64
-// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2>]
+// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 80, pack = 3, row_table = true, consumers = 1>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2>]
 func.func @wide(%q: memref<?x6x256xf16>, %qo: memref<?xi32>, %k: memref<?x5x2x256xf16>, %v: memref<?x5x2x256xf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x6x256xf16>) {
   attn.attention q(%q, %qo : memref<?x6x256xf16>, memref<?xi32>)
