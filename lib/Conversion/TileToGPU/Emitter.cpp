@@ -244,12 +244,6 @@ Regs &Emitter::reg(Value v) {
   assert(found != regs.end() && "a tile was used before it was written");
   return found->second;
 }
-LogicalResult tile::checkPanels(Operation *op, const Smem &s) {
-  if (s.rowGroups)
-    return op->emitOpError() << "reads or writes a stage by groups of rows, expected whole panels; drop '" << kRowGroups
-                             << "' of its pipeline";
-  return success();
-}
 Pipeline &Emitter::pipeline(Value v) { return *pipelines.find(v)->second; }
 
 const Fragment &Emitter::fragment(Type type) {

@@ -152,6 +152,13 @@ static LogicalResult emitRolesWithBarriers(Emitter &e, RolesOp op) {
   return emitRoles(e, op);
 }
 
+LogicalResult tile::checkPanels(Operation *op, const Smem &s) {
+  if (s.rowGroups)
+    return op->emitOpError() << "reads or writes a stage by groups of rows, expected whole panels; drop '" << kRowGroups
+                             << "' of its pipeline";
+  return success();
+}
+
 static Smem slotAt(Emitter &e, Pipeline &p, Value stage) {
   Smem s;
   s.type = s.whole = p.type.getSlot();
