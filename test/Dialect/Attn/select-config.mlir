@@ -178,7 +178,7 @@ func.func @panels(%q: memref<?x4x136xf16>, %qo: memref<?xi32>, %k: memref<?x4x13
 
 // -----
 
-// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2,
+// SM90: configs = [{{.*}}#attn.config<rows = 64, keys = 128, {{.*}}consumers = 1, {{.*}}#attn.config<rows = 128, keys = 192, warps = 8, consumers = 2,
 func.func @sparse(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x16x4x64xf16>, %ind: memref<?xi32>, %idx: memref<?xi32>,
                   %last: memref<?xi32>, %o: memref<?x4x64xf16>) {
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x16x4x64xf16>, memref<?x16x4x64xf16>)
