@@ -112,7 +112,17 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
     return 0;
   int64_t registers = 0;
   if (HookOp logits = variant.getHook(HookKind::Logits)) {
-    registers = 16;
+    // The pieces of an accurate function and their constants; an approximate one is an instruction.
+    bool accurate = logits.getBody()
+                        .walk([](arith::ArithFastMathInterface op) {
+                          bool ours = isa<math::TanhOp, math::ExpOp, math::Exp2Op, math::LogOp, math::PowFOp>(op);
+                          arith::FastMathFlagsAttr flags = ours ? op.getFastMathFlagsAttr() : nullptr;
+                          return ours && !(flags && bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
+                                     ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                        })
+                        .wasInterrupted();
+    registers = accurate ? 36 : 16;
     // Each of a thread's columns keeps its position.
     if (logits.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted())
       registers += 16 + keys / 4;
@@ -192,7 +202,8 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   needs.registers = (words + perGroup - 1) / perGroup;
   if (roles) {
     // The rest grows with the output: seen with ptxas 13.0 over head dims 64, 128 and 256, with masks and without.
-    needs.registers += 20 + dvo / 8 + (hasHook(op, HookKind::Mask) ? 4 : 0) + hookRegisters(op, keys);
+    needs.registers += 20 + dvo / 8 + std::max<int64_t>(dqk - dvo, 0) / 8 + (hasHook(op, HookKind::Mask) ? 4 : 0) +
+                       hookRegisters(op, keys);
     return needs;
   }
   needs.registers += 40;
