@@ -122,7 +122,8 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
                                      : WalkResult::advance();
                         })
                         .wasInterrupted();
-    registers = accurate ? 36 : 16;
+    int64_t longer = std::max<int64_t>(op.getHeadDimQk() - op.getHeadDimVo(), 0);
+    registers = accurate ? 36 + longer / 8 : 16;
     // Each of a thread's columns keeps its position.
     if (logits.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted())
       registers += 16 + keys / 4;
@@ -202,8 +203,7 @@ ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const T
   needs.registers = (words + perGroup - 1) / perGroup;
   if (roles) {
     // The rest grows with the output: seen with ptxas 13.0 over head dims 64, 128 and 256, with masks and without.
-    needs.registers += 20 + dvo / 8 + std::max<int64_t>(dqk - dvo, 0) / 8 + (hasHook(op, HookKind::Mask) ? 4 : 0) +
-                       hookRegisters(op, keys);
+    needs.registers += 20 + dvo / 8 + (hasHook(op, HookKind::Mask) ? 4 : 0) + hookRegisters(op, keys);
     return needs;
   }
   needs.registers += 40;
