@@ -2,13 +2,14 @@
 """Prefill beside other libraries, in one process: dense, ragged, paged and variants, burst and sustained.
 
   prefill.py build OUT --compiler build/bin/attn-compile [--target sm_90a]    bundles (no GPU needed)
-  prefill.py run OUT [--rounds N] [--sustained N] [--only WORD,...] [--peers fa3,cudnn,flash,flex] [--json F]
+  prefill.py run OUT [--rounds N] [--sustained N] [--only WORD,...] [--peers fa3,vllm,flashinfer,cudnn,flash,flex] [--json F]
 
-`run` needs torch, and attn_mlir on the path; peers that are not installed are left out (fa3: the wheel fa3-fwd). Random normal
+`run` needs torch, and attn_mlir on the path; peers that are not installed are left out (fa3: the wheel fa3-fwd; vllm: its build of
+FlashAttention-3, which has pages: a library named by $VLLM_FA3; flashinfer: the package, with modules built before). Random normal
 bf16; a CUDA graph of four calls; burst: 8 calls after 0.15 s idle, the last 4 timed; sustained: 0.35 s back to back, the second half.
 Every row is compared with float32 arithmetic on one head before it is timed. FLOPs: 2 x heads x (pairs that the mask keeps) x (Dqk + Dvo).
 Ratios are peer's time over ours, round by round: above 1 ours is faster."""
-import argparse, concurrent.futures, json, math, os, statistics, subprocess, sys, time
+import argparse, concurrent.futures, json, math, os, random, statistics, subprocess, sys, time
 
 _here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(_here, ".."), os.path.join(_here, "..", "first_light")]
@@ -19,8 +20,23 @@ from variants import VARIANTS
 ROWS = {}
 
 
-def add(title, heads, kv, d, dv, page, variant, requests, attributes=""):
-    ROWS[title] = dict(heads=heads, kv=kv, d=d, dv=dv, page=page, variant=variant, requests=requests, attributes=attributes)
+def add(title, heads, kv, d, dv, page, variant, requests, attributes="", **more):
+    """more, of a bsr: row_block, and density, the part of the column blocks that a row block lists"""
+    ROWS[title] = dict(heads=heads, kv=kv, d=d, dv=dv, page=page, variant=variant, requests=requests, attributes=attributes, row_block=0)
+    ROWS[title].update(more)
+
+
+def trace_lengths(name, tokens):
+    """Prompts of a trace in order of arrival, until they have that many tokens; the last one is cut."""
+    lengths = []
+    for line in open(os.path.join(_here, "..", "..", "test", "Inputs", "traces", name)):
+        if line.startswith("{"):
+            lengths.append(json.loads(line)["input_length"])
+        elif not line.startswith("TIMESTAMP") and line.strip():
+            lengths.append(int(line.split(",")[1]))
+        if sum(lengths) >= tokens:
+            break
+    return lengths[:-1] + [lengths[-1] - max(0, sum(lengths) - tokens)]
 
 
 for _s in (1024, 2048, 4096, 8192, 16384):
@@ -28,10 +44,10 @@ for _s in (1024, 2048, 4096, 8192, 16384):
         add(f"dense-{_s // 1024}k-{_v}", 16, 16, 128, 128, 0, _v, [(_s, _s)] * (16384 // _s))
 for _s in (4096, 8192):
     add(f"gqa-{_s // 1024}k-causal", 32, 8, 128, 128, 0, "causal", [(_s, _s)] * (16384 // _s))
-for _h, _d, _dv in ((32, 64, 64), (8, 256, 256), (16, 192, 128)):
+for _h, _d, _dv in ((32, 64, 64), (16, 96, 96), (8, 256, 256), (16, 192, 128)):
     for _v in ("full", "causal"):
         add(f"d{_d}-4k-{_v}", _h, _h, _d, _dv, 0, _v, [(4096, 4096)] * 4)
-for _page in (1, 5, 8, 12, 16, 24, 64, 128):
+for _page in (1, 2, 4, 5, 8, 12, 16, 24, 64, 128):
     add(f"page{_page}-4k-causal", 32, 8, 128, 128, _page, "causal", [(4096, 4096)] * 4)
 # The other way to load than the chooser's.
 _config = ', target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = LOAD>]'
@@ -40,6 +56,13 @@ for _page, _load in ((12, "tma"), (8, "gather"), (16, "gather")):
 add("page16-8k-causal", 32, 8, 128, 128, 16, "causal", [(8192, 8192)] * 2)
 add("page16-append-causal", 32, 8, 128, 128, 16, "causal", [(512, 8192)] * 8)
 add("skewed-causal", 32, 8, 128, 128, 0, "causal", [(8192, 8192)] + [(512 + 64 * i, 512 + 64 * i) for i in range(12)])
+for _name, _file in (("conv", "azure_conv_2023.csv"), ("long", "mooncake_conversation.jsonl")):
+    _lengths = trace_lengths(_file, 32768)
+    add(f"trace-{_name}-causal", 32, 8, 128, 128, 0, "causal", [(n, n) for n in _lengths])
+    add(f"trace-{_name}-page16-causal", 32, 8, 128, 128, 16, "causal", [(n, n) for n in _lengths])
+for _block in (64, 128):
+    for _density in (5, 20, 50):
+        add(f"sparse{_block}-{_density}", 16, 16, 128, 128, _block, "full", [(8192, 8192)] * 2, row_block=_block, density=_density / 100)
 for _v in ("softcap", "softcap-exact", "window", "alibi"):
     add(f"{_v}-8k", 16, 16, 128, 128, 0, _v, [(8192, 8192)] * 2)
 
@@ -47,7 +70,7 @@ for _v in ("softcap", "softcap-exact", "window", "alibi"):
 def text_of(row):
     params = "%slopes: memref<?xf32>" if row["variant"] == "alibi" else ""
     return statement("variant", VARIANTS[row["variant"]], row["heads"], row["kv"], row["d"], row["dv"], row["page"], params,
-                     row["attributes"])
+                     row["attributes"], row_block=row["row_block"])
 
 
 def chosen(args):
@@ -76,14 +99,29 @@ def build(args):
 def kept(row):
     """Pairs of query and key that the mask keeps, of all requests."""
     total = 0
-    for n, keys in row["requests"]:
-        if row["variant"] == "full":
+    for r, (n, keys) in enumerate(row["requests"]):
+        if row["row_block"]:
+            total += sum(len(blocks) for blocks in listed(row, r)) * row["row_block"] * row["page"]
+        elif row["variant"] == "full":
             total += n * keys
         elif row["variant"] == "window":
             total += sum(min(1024, keys - n + i + 1) for i in range(n))
         else:
             total += n * keys - n * (n - 1) // 2
     return total
+
+
+def listed(row, request):
+    """Column blocks that each row block of a request of a bsr lists: the diagonal and random ones."""
+    n, keys = row["requests"][request]
+    count = keys // row["page"]
+    random_ = random.Random(request)
+    take = max(1, round(row["density"] * count))
+    out = []
+    for i in range(n // row["row_block"]):
+        mine = i * row["row_block"] // row["page"] % count
+        out.append(sorted([mine] + random_.sample([j for j in range(count) if j != mine], take - 1)))
+    return out
 
 
 class Case:
@@ -96,7 +134,12 @@ class Case:
         self.slopes = torch.exp2(-8.0 * (torch.arange(h, device="cuda") + 1) / h)
         self.o = torch.full((sum(self.lens), h, dv), float("nan"), device="cuda", dtype=torch.bfloat16)
         self.lse = torch.empty(sum(self.lens), h, device="cuda")
-        if page:
+        if row["row_block"]:  # one cache of blocks in order; each request names its own
+            self.lists = [[sum(self.keys[:r]) // page + j for j in blocks] for r in range(len(self.lens)) for blocks in listed(row, r)]
+            self.table = torch.tensor(sum(self.lists, []), dtype=torch.int32, device="cuda")
+            self.counts = [len(blocks) for blocks in self.lists]
+            self.pk, self.pv = (x.view(-1, page, *x.shape[1:]) for x in (self.k, self.v))
+        elif page:
             counts = [-(-n // page) for n in self.keys]
             self.table = torch.randperm(sum(counts), device="cuda").to(torch.int32)
             self.counts = counts
@@ -118,7 +161,9 @@ class Case:
         page = self.row["page"]
         offsets = lambda x: np.cumsum([0] + list(x)).astype(np.int32)
         how = dict(qo_indptr=offsets(self.lens), kv_indptr=offsets(self.counts if page else self.keys))
-        if page:
+        if self.row["row_block"]:
+            how.update(kv_last=np.full(len(self.counts), page, np.int32), pages=self.table, kv_total=np.array(self.keys, np.int32))
+        elif page:
             how.update(kv_last=np.array([n - (c - 1) * page for n, c in zip(self.keys, self.counts)], np.int32), pages=self.table)
         plan = am.Executable(bundle, "cuda").plan(**how)
         params = {"slopes": self.slopes} if self.row["variant"] == "alibi" else None
@@ -146,16 +191,42 @@ class Case:
                 s = s.masked_fill(key > at, float("-inf"))
             if row["variant"] == "window":
                 s = s.masked_fill(at - key >= 1024, float("-inf"))
+            if row["row_block"]:
+                s = s.masked_fill(~self.blocks(r)[(at - keys + n) // row["row_block"], key // row["page"]], float("-inf"))
             want, got = s.softmax(-1) @ v, out[a + n - len(q) : a + n, h].float()
             error = ((got - want).norm() / want.norm()).item()
             if not error < 1e-2:
                 return f"WRONG {who}: relative error {error:.2e} in request {r}"
         return ""
 
+    def sparse_peers(self, names):
+        """FlexAttention with a mask of blocks; all requests are of one length."""
+        if "flex" not in names:
+            return {}
+        torch, row = self.torch, self.row
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        grid = torch.stack([self.blocks(r) for r in range(len(self.lens))])
+        size = (row["row_block"], row["page"])
+        mask = create_block_mask(lambda b, h, i, j: grid[b, i // size[0], j // size[1]], len(self.lens), None, self.lens[0], self.keys[0],
+                                 device="cuda", BLOCK_SIZE=size)
+        q, k, v = (x.view(len(self.lens), -1, *x.shape[1:]).transpose(1, 2) for x in (self.q, self.k, self.v))
+        flex = torch.compile(flex_attention, dynamic=False)
+        return {"flex": lambda: flex(q, k, v, block_mask=mask)}
+
+    def blocks(self, r):
+        """Which column blocks the row blocks of request r list."""
+        lists = listed(self.row, r)
+        grid = self.torch.zeros(len(lists), self.keys[r] // self.row["page"], dtype=self.torch.bool)
+        for i, blocks in enumerate(lists):
+            grid[i, blocks] = True
+        return grid.cuda()
+
     def rows_of(self, out):
-        """(tokens, heads, Dvo) of what a peer returned: that, or (requests, heads, length, Dvo)."""
+        """(tokens, heads, Dvo) of what a peer returned: that, or with a dimension of requests, heads before or behind the length."""
         out = out[0] if isinstance(out, tuple) else out
-        return out.transpose(1, 2).reshape(self.o.shape) if out.dim() == 4 else out
+        if out.dim() == 4 and out.shape[1] != self.lens[0]:
+            out = out.transpose(1, 2)
+        return out.reshape(self.o.shape)
 
     def peers(self, names):
         torch, row = self.torch, self.row
@@ -166,9 +237,47 @@ class Case:
             try:
                 import fa3_fwd_interface as fa3
                 more = dict(causal=causal, window_size=(1023, 0) if row["variant"] == "window" else (-1, -1), softcap=50.0 if row["variant"] == "softcap" else 0.0)
-                if not row["page"]:  # the wheel has no paged kernels
+                if same and not row["page"]:
+                    out["fa3"] = lambda: fa3.flash_attn_func(equal(self.q), equal(self.k), equal(self.v), **more)
+                elif not row["page"]:  # the wheel has no paged kernels
                     cu = [torch.tensor([sum(x[:i]) for i in range(len(x) + 1)], dtype=torch.int32, device="cuda") for x in (self.lens, self.keys)]
                     out["fa3"] = lambda: fa3.flash_attn_varlen_func(self.q, self.k, self.v, *cu, max(self.lens), max(self.keys), **more)
+            except ImportError:
+                pass
+        if row["row_block"]:
+            return self.sparse_peers(names)
+        cumulative = lambda x, device="cuda": torch.tensor([0, *x], device=device).cumsum(0).to(torch.int32)
+        page, scale = row["page"], row["d"] ** -0.5
+        if "vllm" in names and os.environ.get("VLLM_FA3") and row["variant"] in ("full", "causal", "softcap", "window"):
+            torch.ops.load_library(os.environ["VLLM_FA3"])
+            window, cap = ((1023, 0) if row["variant"] == "window" else (-1, -1)), 50.0 if row["variant"] == "softcap" else 0.0
+            cu, used, table = cumulative(self.lens), None, None
+            if page:
+                table = torch.zeros(len(self.counts), max(self.counts), dtype=torch.int32, device="cuda")
+                for i, n in enumerate(self.counts):
+                    table[i, :n] = self.table[sum(self.counts[:i]) :][:n]
+                used = torch.tensor(self.keys, dtype=torch.int32, device="cuda")
+            k, v = (self.pk, self.pv) if page else (self.k, self.v)
+            first = None if page else cumulative(self.keys)
+            # The arguments of its operator, in order (flash_attn_interface.py of that package).
+            out["vllm"] = lambda: torch.ops._vllm_fa3_C.fwd(
+                self.q, k, v, None, None, None, None, cu, first, None, None, used, max(self.lens), max(self.keys), table, None, None, None, None, None,
+                None, None, None, scale, causal, *window, cap, True, None, 0, None, 0, None, 1, 0, None)[0]
+        if "flashinfer" in names and row["variant"] in ("full", "causal", "softcap", "window"):
+            try:
+                import flashinfer
+                space = torch.zeros(512 << 20, dtype=torch.uint8, device="cuda")
+                more = dict(causal=causal, q_data_type=torch.bfloat16, kv_data_type=torch.bfloat16, logits_soft_cap=50.0 if row["variant"] == "softcap" else 0.0,
+                            window_left=1023 if row["variant"] == "window" else -1)
+                if page:
+                    w = flashinfer.BatchPrefillWithPagedKVCacheWrapper(space, "NHD", backend="fa3")
+                    last = torch.tensor([n - (c - 1) * page for n, c in zip(self.keys, self.counts)], dtype=torch.int32)
+                    w.plan(cumulative(self.lens, "cpu"), cumulative(self.counts, "cpu"), self.table, last, row["heads"], row["kv"], row["d"], page, **more)
+                    out["flashinfer"] = lambda: w.run(self.q, (self.pk, self.pv))
+                else:
+                    w = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(space, "NHD", backend="fa3")
+                    w.plan(cumulative(self.lens, "cpu"), cumulative(self.keys, "cpu"), row["heads"], row["kv"], row["d"], head_dim_vo=row["dv"], **more)
+                    out["flashinfer"] = lambda: w.run(self.q, self.k, self.v)
             except ImportError:
                 pass
         from torch.nn.attention import SDPBackend, sdpa_kernel

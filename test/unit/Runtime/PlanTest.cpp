@@ -249,6 +249,35 @@ TEST(Plan, DecodeUsesTheNarrowKernel) {
   EXPECT_GT(count[2], 0); // 96 rows
 }
 
+// A largest class of 192 rows, whose kernel has tiles of 176 keys: requests end within tiles, chunks begin at multiples
+// of 176.
+TEST(Plan, ClassesThatAreNoPowersOfTwo) {
+  Shape shape;
+  Json m = manifest(shape);
+  m["kernels"][2]["rows"] = 192;
+  m["kernels"][2]["keys"] = 176;
+  auto executable = load(m);
+  Batch batch(shape);
+  batch.addRequests({65, 192, 193, 500});
+  batch.addLevel({65, 192, 1000, 5000});
+  batch.fill();
+  auto plan = makePlan(executable);
+  ASSERT_OK(plan->plan(batch.input(), nullptr));
+  const AttnWorkItem *items;
+  const int32_t *indptr;
+  int64_t count;
+  int32_t ctas;
+  ASSERT_OK(plan->items(2, items, count, indptr, ctas));
+  int64_t rows = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    EXPECT_LE(items[i].rows, 192);
+    EXPECT_EQ(items[i].row0 % 192, 0);
+    EXPECT_EQ(items[i].klo % 176, 0);
+    rows += items[i].klo == 0 ? items[i].rows : 0;
+  }
+  EXPECT_EQ(rows, (65 + 192 + 193 + 500) * shape.headsQo);
+}
+
 TEST(Plan, SplitsOneLongRequest) {
   Shape shape;
   auto executable = load(manifest(shape));

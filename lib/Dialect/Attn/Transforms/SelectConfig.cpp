@@ -105,7 +105,18 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
     return 0;
   int64_t registers = 0;
   if (HookOp logits = variant.getHook(HookKind::Logits)) {
-    registers = 16;
+    // The pieces of an accurate function and their constants; an approximate one is an instruction.
+    bool accurate = logits.getBody()
+                        .walk([](arith::ArithFastMathInterface op) {
+                          bool ours = isa<math::TanhOp, math::ExpOp, math::Exp2Op, math::LogOp, math::PowFOp>(op);
+                          arith::FastMathFlagsAttr flags = ours ? op.getFastMathFlagsAttr() : nullptr;
+                          return ours && !(flags && bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
+                                     ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                        })
+                        .wasInterrupted();
+    int64_t longer = std::max<int64_t>(op.getHeadDimQk() - op.getHeadDimVo(), 0);
+    registers = accurate ? 36 + longer / 8 : 16;
     // Each of a thread's columns keeps its position.
     if (logits.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted())
       registers += 16 + keys / 4;
