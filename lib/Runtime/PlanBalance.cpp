@@ -103,47 +103,75 @@ int64_t PlanImpl::assignGroups(int kernel, int groups) {
   return loads.largest() << shift;
 }
 
-/// What of the shared cache a section's K and V may take: 32 MiB of an H200's 60, as the schedule of the hand-written
-/// kernels has it (benchmarks/first_light/gate.py). Other shares were not measured.
-static int64_t sectionBytes(int64_t cache) { return cache / 16 * 9; }
+/// What of the shared cache a section's K and V take, where that is enough for its balance, and at most: 16 and 32 of
+/// an H200's 60 MiB. Of 0.5 to 34 MiB measured there 8 to 34 differ by 1 % (docs/Performance.md).
+static int64_t sectionBytes(int64_t cache) { return cache / 4; }
+static int64_t mostSectionBytes(int64_t cache) { return cache / 16 * 9; }
 
-/// Fills `sequence`: sections in the order of the batch, the dearest pieces of each first.
-void PlanImpl::sequenceItems(int kernel, int headTiles) {
+/// Fills `sequence`: sections in the order of the batch, the dearest pieces of each first. A section has work for all
+/// CTAs beside its longest item, else the last one ends late. Where all pieces cost the same there is nothing to sort,
+/// and those of a KV head follow each other: fewer keys are in use at a time, which saves traffic and power.
+void PlanImpl::sequenceItems(int kernel, int ctas, int headTiles) {
   const Manifest &m = manifest();
   const KernelState &state = kernelState[kernel];
-  const int64_t budget = sectionBytes(options.cache >= 0 ? options.cache : device().sharedCache());
+  const int64_t cache = options.cache >= 0 ? options.cache : device().sharedCache();
   const int64_t keyBytes = int64_t(m.headDimQk + m.headDimVo) * elementBytes(m.typeKv);
   const int tilesOfHead = headTiles / m.headsKv; // query tiles that read the same K and V
   sequence.clear();
+  auto sameKeys = [&](int a, int b) {
+    const Unit &x = units[pieces[a].unit], &y = units[pieces[b].unit];
+    return x.level == y.level && x.table == y.table;
+  };
   auto section = [&](int first, int last, int firstHead, int endHead) {
+    bool equal = true;
+    for (int i = first + 1; i < last; ++i)
+      equal &= pieces[i].cost == pieces[first].cost;
+    if (equal) {
+      for (int i = first, end; i < last; i = end) {
+        for (end = i + 1; end < last && sameKeys(i, end); ++end)
+          ;
+        for (int head = firstHead; head < endHead; head += tilesOfHead)
+          for (int piece = i; piece < end; ++piece)
+            sequence.push_back({piece, head, head + tilesOfHead});
+      }
+      return;
+    }
     sortPieces(pieces, first, last, order);
     for (uint64_t key : order)
       sequence.push_back({static_cast<int32_t>(key), firstHead, endHead});
   };
-  if (budget <= 0)
+  if (cache <= 0)
     return section(state.firstPiece, state.lastPiece, 0, headTiles);
+  const int64_t least = sectionBytes(cache), most = mostSectionBytes(cache);
   int from = state.firstPiece;
-  int64_t held = 0;
+  int64_t held = 0, work = 0, longest = 0; // of the section so far
   for (int i = state.firstPiece, end; i < state.lastPiece; i = end) {
-    const Unit &unit = units[pieces[i].unit];
-    auto sameKeys = [&](const Unit &other) { return other.level == unit.level && other.table == unit.table; };
-    int64_t keys = unit.kvLen; // a request without keys may stand where the next one begins
-    for (end = i + 1; end < state.lastPiece && sameKeys(units[pieces[end].unit]); ++end)
+    int64_t keys = 0, cost = 0, dearest = 0; // of a head; a request without keys may stand where the next one begins
+    for (end = i; end < state.lastPiece && sameKeys(i, end); ++end) {
       keys = std::max<int64_t>(keys, units[pieces[end].unit].kvLen);
+      cost += int64_t(pieces[end].cost) * tilesOfHead;
+      dearest = std::max<int64_t>(dearest, pieces[end].cost);
+    }
     const int64_t head = keys * keyBytes, all = head * m.headsKv;
-    if (held + all > budget && i > from) {
+    const bool balanced = work >= longest * ctas;
+    if (i > from && held + all > (balanced ? least : most)) {
       section(from, i, 0, headTiles);
       from = i;
-      held = 0;
+      held = work = longest = 0;
     }
     held += all;
-    if (all <= budget)
+    work += cost * m.headsKv;
+    longest = std::max(longest, dearest);
+    const int64_t wanted =
+        std::max((dearest * ctas + cost - 1) / std::max<int64_t>(cost, 1), least / std::max<int64_t>(head, 1));
+    const int64_t heads = std::max<int64_t>(std::min(wanted, most / std::max<int64_t>(head, 1)), 1);
+    if (i > from || heads >= m.headsKv)
       continue;
-    const int most = static_cast<int>(std::max<int64_t>(budget / head, 1)), parts = (m.headsKv + most - 1) / most;
+    const int parts = static_cast<int>((m.headsKv + heads - 1) / heads);
     for (int p = 0; p < parts; ++p)
       section(i, end, m.headsKv * p / parts * tilesOfHead, m.headsKv * (p + 1) / parts * tilesOfHead);
     from = end;
-    held = 0;
+    held = work = longest = 0;
   }
   section(from, state.lastPiece, 0, headTiles);
 }
@@ -151,7 +179,7 @@ void PlanImpl::sequenceItems(int kernel, int headTiles) {
 /// Longest first, each head of a piece on its own; with `record`, `assigned` gets the CTA of each item in sequence.
 int64_t PlanImpl::assignItems(int kernel, int ctas, int headTiles, bool record) {
   KernelState &state = kernelState[kernel];
-  sequenceItems(kernel, headTiles);
+  sequenceItems(kernel, ctas, headTiles);
   int shift = 0;
   while ((state.cost * headTiles >> shift) >= (int64_t(1) << 38))
     ++shift;

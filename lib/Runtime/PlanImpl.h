@@ -162,7 +162,7 @@ struct PlanImpl {
   void balance();
   void balanceKernel(int kernel);
   int64_t assignGroups(int kernel, int groups);
-  void sequenceItems(int kernel, int headTiles);
+  void sequenceItems(int kernel, int ctas, int headTiles);
   int64_t assignItems(int kernel, int ctas, int headTiles, bool record);
   // PlanEmit.cpp
   Status emit();

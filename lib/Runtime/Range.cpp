@@ -36,17 +36,25 @@ static bool loadElement(const ParamDesc &desc, const ParamValue &value, int64_t 
   }
 }
 
+/// Whether the range depends on the variant's parameters, which a plan may be made without.
+static bool readsParams(const RangeProgram &program, size_t params) {
+  auto isParam = [&](int64_t reg) { return reg >= 5 && reg < 5 + static_cast<int64_t>(params); };
+  for (const RangeProgram::Instruction &inst : program.code)
+    if (inst.op == RangeProgram::Load || (inst.op != RangeProgram::Const && (isParam(inst.a) || isParam(inst.b))))
+      return true;
+  return isParam(program.result[0]) || isParam(program.result[3]);
+}
+
 bool PlanImpl::visibleRange(int64_t qpos0, int64_t rows, int64_t qoLen, int64_t kvTotal, int64_t request, int64_t &lo,
                             int64_t &hi) {
   const Manifest &m = manifest();
-  bool useProgram = m.range && (m.params.empty() || !input->params.empty());
-  if (useProgram) {
+  if (m.range && (!input->params.empty() || !readsParams(*m.range, m.params.size()))) {
     const RangeProgram &program = *m.range;
     registers.assign(program.registers, 0);
     int64_t *r = registers.data();
     r[0] = qpos0, r[1] = rows, r[2] = qoLen, r[3] = kvTotal, r[4] = request;
     for (size_t i = 0; i < m.params.size(); ++i)
-      if (m.params[i].kind == ParamDesc::Index)
+      if (m.params[i].kind == ParamDesc::Index && !input->params.empty())
         r[5 + i] = input->params[i].index;
     bool complete = true;
     for (const RangeProgram::Instruction &inst : program.code) {

@@ -308,6 +308,7 @@ TEST(Plan, SectionsOfTheSharedCache) {
   Batch batch(shape);
   batch.addRequests({300, 0, 300, 300, 300});
   batch.addLevel({300, 0, 300, 300, 300});
+  batch.causal = 1;
   batch.fill();
   const int64_t head = 300 * (shape.dimQk + shape.dimVo) * elementBytes(executable->manifest().typeKv);
   auto sections = [&](int64_t cache) {
@@ -334,6 +335,46 @@ TEST(Plan, SectionsOfTheSharedCache) {
   EXPECT_GT(sections(0), 3 * 7);
   EXPECT_EQ(sections(0), sections(int64_t(1) << 30)); // all in one
   EXPECT_LE(sections(32), 3 * 7);                     // nothing fits: one head at a time
+  batch.causal = 0;                                   // all items cost the same: those of a head follow each other
+  batch.fill();
+  EXPECT_LE(sections(0), 3 * 7);
+}
+
+// A plan may be made before the variant's parameters are known; a range that does not read them balances it all the
+// same.
+TEST(Plan, RangeWithoutParameters) {
+  Shape shape;
+  Json causal = manifest(shape);
+  causal["range"] = {
+      {"registers", 11}, {"code", Json::array({{"const", 8, 0}, {"add", 9, 0, 1}})}, {"result", {8, 8, 8, 9}}};
+  Json aware = causal; // adds 0 times a parameter
+  aware["range"]["code"] = Json::array({{"const", 8, 0}, {"mul", 10, 8, 5}, {"add", 9, 0, 1}, {"add", 9, 9, 10}});
+  auto lists = [&](const Json &m, bool params) {
+    auto executable = load(m);
+    Batch batch(shape);
+    batch.addRequests({300});
+    batch.addLevel({300});
+    batch.fill();
+    PlanOptions options;
+    options.ctas = 3;
+    auto plan = makePlan(executable, options);
+    auto input = batch.input();
+    if (!params)
+      input.params.clear();
+    EXPECT_OK(plan->plan(input, nullptr));
+    const AttnWorkItem *items;
+    const int32_t *indptr;
+    int64_t count;
+    int32_t ctas;
+    EXPECT_OK(plan->items(2, items, count, indptr, ctas));
+    std::vector<int32_t> order;
+    for (int64_t i = 0; i < count; ++i)
+      order.push_back(items[i].qpos0);
+    return order;
+  };
+  EXPECT_EQ(lists(causal, false), lists(causal, true));
+  EXPECT_EQ(lists(aware, true), lists(causal, true));
+  EXPECT_NE(lists(aware, false), lists(causal, true)); // all keys are taken to be visible
 }
 
 TEST(Plan, BalanceOfManyRequests) {
