@@ -2,11 +2,12 @@
 // RUN: attn-run %s --batch=%S/Inputs/softcap.json --device=cpu --check
 
 // Soft-capped logits (Gemma 2): cap * tanh(x / cap), before the mask. The author asks for the fast hyperbolic
-// tangent with `afn`; without the flag the accurate expansion is used (docs/Spec.md has both errors).
+// tangent with `afn`, and with `arcp` for a product with 1 / cap; without the flags the accurate expansion and a
+// correctly rounded quotient for each logit are used (docs/Spec.md has the errors).
 
 attn.variant @softcap(%cap: f32) {
   attn.hook logits (%x: f32, %at: !attn.coord) {
-    %0 = arith.divf %x, %cap : f32
+    %0 = arith.divf %x, %cap fastmath<arcp> : f32
     %1 = math.tanh %0 fastmath<afn> : f32
     %2 = arith.mulf %1, %cap : f32
     attn.yield %2 : f32

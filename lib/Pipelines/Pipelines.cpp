@@ -42,6 +42,7 @@ void buildGatherPasses(OpPassManager &kernel) {
 
 void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileTransformStagesPass());
+  kernel.addPass(mlir::tile::createTileMergeFactorsPass());
   kernel.addPass(mlir::tile::createTileFoldScalePass());
   kernel.addPass(mlir::tile::createTileAssignLayoutsPass({/*forbidLoopConversions=*/true}));
   kernel.addPass(mlir::tile::createTileDeferSumsPass());
@@ -54,6 +55,7 @@ void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileStoreRolePass());
   kernel.addPass(mlir::tile::createTileStreamItemsPass());
   kernel.addPass(mlir::tile::createTileHoldWaitsPass());
+  kernel.addPass(mlir::tile::createTileTakeTurnsPass());
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());

@@ -357,9 +357,11 @@ FailureOr<Value> AttentionKernel::buildLogits(Value s, const CoordFrame &frame) 
   return kb.map(
       type, inputs,
       [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
-        Value logit = arith::MulFOp::create(b, loc, in[0], scale);
+        // Factors that no author wrote: tile-merge-factors may move them.
+        auto own = arith::FastMathFlags::reassoc;
+        Value logit = arith::MulFOp::create(b, loc, in[0], scale, own);
         logit = body.clone(b, loc, in, idx, logit);
-        return log2e ? Value(arith::MulFOp::create(b, loc, logit, log2e)) : logit;
+        return log2e ? Value(arith::MulFOp::create(b, loc, logit, log2e, own)) : logit;
       },
       /*at=*/true);
 }

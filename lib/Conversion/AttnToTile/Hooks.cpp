@@ -23,13 +23,39 @@ using namespace mlir::attn;
 // HookBody
 //===----------------------------------------------------------------------===//
 
-/// Whether the hook may go wrong at positions that do not exist: it reads memory by position.
-static bool needsClamp(HookOp hook) {
-  return hook.getBody().walk([](memref::LoadOp) { return WalkResult::interrupt(); }).wasInterrupted();
+/// Whether `value` may follow from the position of a key. What a region makes may.
+static bool followsKey(Value value, HookOp hook) {
+  SmallVector<Value> work = {value};
+  llvm::SmallDenseSet<Value> seen;
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (op ? isa<KVPosOp>(op) || op->getNumRegions() > 0 : hook.getBody().isProperAncestor(next.getParentRegion()))
+      return true;
+    if (op)
+      llvm::append_range(work, op->getOperands());
+  }
+  return false;
+}
+
+/// Whether the hook may go wrong at positions that do not exist: it reads memory by position, or divides.
+static bool needsClamp(HookOp hook, bool ofKeys) {
+  return hook.getBody()
+      .walk([&](Operation *op) {
+        if (isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp, arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp,
+                memref::LoadOp>(op) &&
+            (!ofKeys || llvm::any_of(op->getOperands(), [&](Value v) { return followsKey(v, hook); })))
+          return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 HookBody::HookBody(KernelBuilder &kb, HookOp hook, const CoordFrame &frame, SmallVectorImpl<MapInput> &inputs)
-    : kb(kb), hook(hook), frame(frame), clamp(needsClamp(hook)), firstInput(inputs.size()) {
+    : kb(kb), hook(hook), frame(frame), clampRows(needsClamp(hook, /*ofKeys=*/false)),
+      clampKeys(needsClamp(hook, /*ofKeys=*/true)), firstInput(inputs.size()) {
   hook.getBody().walk([&](Operation *op) {
     auto kind = getCoordKind(op);
     if (!kind || inputOf.count(static_cast<int>(*kind)))
@@ -67,7 +93,7 @@ Value HookBody::coord(CoordKind kind) {
     return cached = inputs[found->second];
   if (kind == CoordKind::KVPos) {
     Value key = buildKey(*b, *loc, kb, frame, indices);
-    if (clamp)
+    if (clampKeys)
       key = arith::MinSIOp::create(*b, *loc, key, buildLastKey(*b, *loc, kb));
     ArrayRef<Value> shifts = frame.keys->shifts;
     Value shift = shifts.empty() ? kb.item.kpos0 : shifts[0];
@@ -97,7 +123,7 @@ Value HookBody::coord(CoordKind kind) {
   if (source.uniform)
     return cached = source.uniform;
   Value row = indices[frame.rowDim];
-  if (clamp) {
+  if (clampRows) {
     Value last = arith::SubIOp::create(*b, *loc, kb.item.rows, kb.index(1));
     row = arith::MinSIOp::create(*b, *loc, row, last);
   }

@@ -187,7 +187,7 @@ private:
   KernelBuilder &kb;
   HookOp hook;
   const CoordFrame &frame;
-  bool clamp;
+  bool clampRows, clampKeys; // to positions that exist
   unsigned firstInput;
   llvm::DenseMap<int, unsigned> inputOf;
   // The body begun last.

@@ -538,6 +538,14 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     if (e.group.warps > 1) {
       e.group.barrier = barrier;
       barrier += e.group.groups;
+      if (role.walk([](DotAsyncOp dot) {
+                return dot->hasAttr(kTakesTurn) ? WalkResult::interrupt() : WalkResult::advance();
+              })
+              .wasInterrupted() &&
+          e.group.groups > 1) {
+        e.group.turns = barrier;
+        barrier += e.group.groups;
+      }
       if (barrier > 16)
         return role.emitOpError() << "needs more than the 16 hardware barriers of a CTA";
     }
@@ -572,6 +580,8 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
       LLVM::BrOp::create(e.b, e.loc, ValueRange(), start);
     }
     e.enter(start);
+    if (e.group.turns)
+      e.grantFirstTurn();
     LogicalResult done = e.emitBlock(role.getBody().front());
     if (succeeded(done))
       LLVM::BrOp::create(e.b, e.loc, ValueRange(), exit);

@@ -315,6 +315,23 @@ template <typename ArithOp, typename LLVMOp> static LogicalResult emitCast(Emitt
   return success();
 }
 
+/// A position as a float: that of its register, plus the constant, so that the elements of a row share one conversion
+/// (which the units of the exponentials make). Exact below 2^24, like the conversion.
+static LogicalResult emitSIToFP(Emitter &e, arith::SIToFPOp op) {
+  auto cast = op.getIn().getDefiningOp<arith::IndexCastOp>();
+  if (cast && cast.getIn().getType().isIndex() && op.getIn().getType().isInteger(32) && op.getType().isF32()) {
+    Index position = e.index(cast.getIn());
+    if (position.base && position.base.getType() == e.i32 && position.offset != 0 &&
+        std::abs(position.offset) < (1 << 16)) {
+      Value whole = LLVM::SIToFPOp::create(e.b, e.loc, e.f32, position.base);
+      Value shift = LLVM::ConstantOp::create(e.b, e.loc, e.f32, e.b.getF32FloatAttr(position.offset));
+      e.scalars[op] = LLVM::FAddOp::create(e.b, e.loc, whole, shift);
+      return success();
+    }
+  }
+  return emitCast<arith::SIToFPOp, LLVM::SIToFPOp>(e, op);
+}
+
 static LogicalResult emitExtF(Emitter &e, arith::ExtFOp op) {
   Value v = e.scalar(op.getIn());
   Type type = op.getType();
@@ -356,6 +373,17 @@ static LogicalResult emitApproximate(Emitter &e, Operation *op, StringRef name, 
     return op->emitError() << "'" << op->getName() << "' without fastmath<afn> has no code here: legalise math first";
   e.scalars[op->getResult(0)] = e.ptx((isApproximate(op) ? name : exact).str() + " $0, $1;", "=f,f",
                                       e.scalar(op->getOperand(0)), e.f32, /*effects=*/false)[0];
+  return success();
+}
+/// With afn the reciprocal's own approximation: subnormal divisors are zeros (docs/Spec.md).
+static LogicalResult emitDivF(Emitter &e, arith::DivFOp op) {
+  if (!isApproximate(op) || !op.getType().isF32())
+    return emitFloat<arith::DivFOp, LLVM::FDivOp>(e, op);
+  Value inverse = e.ptx("rcp.approx.ftz.f32 $0, $1;", "=f,f", e.scalar(op.getRhs()), e.f32, /*effects=*/false)[0];
+  APFloat numerator(0.0f);
+  e.scalars[op] = matchPattern(op.getLhs(), m_ConstantFloat(&numerator)) && numerator.isExactlyValue(1.0)
+                      ? inverse
+                      : LLVM::FMulOp::create(e.b, e.loc, e.scalar(op.getLhs()), inverse).getResult();
   return success();
 }
 static LogicalResult emitExp2(Emitter &e, math::Exp2Op op) {
@@ -471,7 +499,7 @@ void tile::populateScalar(Emitter &e) {
   e.on<arith::ExtSIOp>(emitCast<arith::ExtSIOp, LLVM::SExtOp>);
   e.on<arith::ExtUIOp>(emitCast<arith::ExtUIOp, LLVM::ZExtOp>);
   e.on<arith::TruncIOp>(emitCast<arith::TruncIOp, LLVM::TruncOp>);
-  e.on<arith::SIToFPOp>(emitCast<arith::SIToFPOp, LLVM::SIToFPOp>);
+  e.on<arith::SIToFPOp>(emitSIToFP);
   e.on<arith::UIToFPOp>(emitCast<arith::UIToFPOp, LLVM::UIToFPOp>);
   e.on<arith::FPToSIOp>(emitCast<arith::FPToSIOp, LLVM::FPToSIOp>);
   e.on<arith::FPToUIOp>(emitCast<arith::FPToUIOp, LLVM::FPToUIOp>);
@@ -481,7 +509,7 @@ void tile::populateScalar(Emitter &e) {
   e.on<arith::AddFOp>(emitFloat<arith::AddFOp, LLVM::FAddOp>);
   e.on<arith::SubFOp>(emitFloat<arith::SubFOp, LLVM::FSubOp>);
   e.on<arith::MulFOp>(emitFloat<arith::MulFOp, LLVM::FMulOp>);
-  e.on<arith::DivFOp>(emitFloat<arith::DivFOp, LLVM::FDivOp>);
+  e.on<arith::DivFOp>(emitDivF);
   e.on<arith::MaximumFOp>(emitFloat<arith::MaximumFOp, LLVM::MaximumOp>);
   e.on<arith::MinimumFOp>(emitFloat<arith::MinimumFOp, LLVM::MinimumOp>);
   e.on<arith::MaxNumFOp>(emitFloat<arith::MaxNumFOp, LLVM::MaxNumOp>);

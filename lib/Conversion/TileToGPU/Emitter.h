@@ -85,6 +85,7 @@ struct Group {
   Value laneIsZero;       // i1
   Value number;           // of the group, i32 (null when there is one)
   int64_t barrier = 0;    // first hardware barrier of the role; 0: the whole CTA
+  int64_t turns = 0;      // first of the barriers by which the groups take turns; 0: they do not
   bool single = false;    // one elected thread runs the role
   Block *entry = nullptr; // dominates the role; ends in a branch
 };
@@ -160,6 +161,11 @@ public:
   Regs &reg(Value v);
   const Fragment &fragment(Type regType);
   Pipeline &pipeline(Value v);
+  /// The groups of a role issue products one after the other (tile-take-turns); the first is granted when the role
+  /// begins.
+  void takeTurn();
+  void passTurn();
+  void grantFirstTurn();
   bool isWide(Value v) { return wide.contains(v); }
 
   /// Registers that carry a value through a block argument, and back.

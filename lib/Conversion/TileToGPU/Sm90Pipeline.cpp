@@ -45,6 +45,24 @@ static void arrive(Emitter &e, Value barrier) {
                             e.b.getStringAttr("mbarrier.arrive.shared.b64 _, [$0];"), predicate);
 }
 
+/// A hardware barrier has a turn's group waiting and the group before it arriving.
+void Emitter::takeTurn() {
+  NVVM::InlinePtxOp::create(b, loc, TypeRange(),
+                            ValueRange{add(group.number, c32(group.turns)), c32(2 * 32 * group.warps)}, ValueRange(),
+                            b.getStringAttr("bar.sync $0, $1;"), Value());
+}
+void Emitter::passTurn() {
+  Value last = compare(LLVM::ICmpPredicate::eq, group.number, c32(group.groups - 1));
+  Value next = select(last, c32(group.turns), add(group.number, c32(group.turns + 1)));
+  NVVM::InlinePtxOp::create(b, loc, TypeRange(), ValueRange{next, c32(2 * 32 * group.warps)}, ValueRange(),
+                            b.getStringAttr("bar.arrive $0, $1;"), Value());
+}
+void Emitter::grantFirstTurn() {
+  Value last = compare(LLVM::ICmpPredicate::eq, group.number, c32(group.groups - 1));
+  NVVM::InlinePtxOp::create(b, loc, TypeRange(), ValueRange{c32(group.turns), c32(2 * 32 * group.warps)}, ValueRange(),
+                            b.getStringAttr("bar.arrive $0, $1;"), last);
+}
+
 static RoleOp roleOf(Operation *op) { return op->getParentOfType<RoleOp>(); }
 
 /// Arrivals of a role on a barrier that all its warps signal.

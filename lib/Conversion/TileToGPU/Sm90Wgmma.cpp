@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -210,6 +211,8 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
     return op.emitOpError() << "is " << m << " x " << n << " x " << k
                             << ", expected rows in 64s, at most 256 columns in 8s and a contraction in 16s";
 
+  if (e.group.turns && op->hasAttr(kTakesTurn))
+    e.takeTurn();
   if (e.inFlight.empty() || e.fenceNeeded) {
     fenceBatch(e, op);
     e.fenceNeeded = false;
@@ -279,6 +282,8 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
   }
   NVVM::WgmmaGroupSyncAlignedOp::create(e.b, e.loc);
   e.inFlight.push_back({op.getResult(), all});
+  if (e.group.turns && op->hasAttr(kPassesTurn))
+    e.passTurn();
   return success();
 }
 

@@ -139,6 +139,16 @@ func.func @shares(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64x
 
 // -----
 
+func.func @turns(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  // expected-error @below {{turns are between consumers; use turns = false or consumers > 1}}
+  attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>)
+    {format = #attn.format<ragged>, target = #attn.target<"sm_90a">, configs = [#attn.config<rows = 64, keys = 64, warps = 4, consumers = 1, load = tma, turns = true>]}
+  return
+}
+
+// -----
+
 func.func @alone(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
   // expected-error @below {{tensor copies are issued for consumers; use consumers > 0 or load = gather}}
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)

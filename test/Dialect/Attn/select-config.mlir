@@ -7,7 +7,7 @@
 // HOST-SAME: target = #attn.target<"host">
 // SM80: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 32, stages = 3, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 32, stages = 3>]
 // SM86: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 32, stages = 3, warps = 2, pack = 4, row_table = true>, #attn.config<rows = 128, keys = 32, stages = 3>]
-// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = tma>]
+// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, pack = 4, row_table = true>, #attn.config<rows = 64, keys = 128, pack = 4, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, load = tma, turns = true>]
 func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x128xbf16>, %v: memref<?x16x8x128xbf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x32x128xbf16>) {
   attn.attention q(%q, %qo : memref<?x32x128xbf16>, memref<?xi32>)
@@ -23,7 +23,7 @@ func.func @gqa(%q: memref<?x32x128xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 // HOST: configs = [#attn.config<rows = 16, keys = 64, stages = 1, warps = 1, pack = 3, row_table = true>]
 // SM80: configs = [#attn.config<rows = 16, keys = 64, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 64, pack = 3, row_table = true>, #attn.config<rows = 128, keys = 32, warps = 8>]
 // SM86: configs = [{{.*}}rows = 16{{.*}}rows = 64
-// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 80, pack = 3, row_table = true, consumers = 1>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2>]
+// SM90: configs = [#attn.config<rows = 16, keys = 64, stages = 3, groups = 4, pack = 3, row_table = true>, #attn.config<rows = 64, keys = 80, pack = 3, row_table = true, consumers = 1>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2, turns = true>]
 func.func @wide(%q: memref<?x6x256xf16>, %qo: memref<?xi32>, %k: memref<?x5x2x256xf16>, %v: memref<?x5x2x256xf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x6x256xf16>) {
   attn.attention q(%q, %qo : memref<?x6x256xf16>, memref<?xi32>)
@@ -47,7 +47,7 @@ func.func @mqa(%q: memref<?x32x64xf16>, %qo: memref<?xi32>, %k: memref<?x1x64xf1
 // -----
 
 // Head dim 256 in pages of 16: consumers with Q in shared memory and 64 keys.
-// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, {{.*}}consumers = 1, load = tma>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2, load = tma>]
+// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, {{.*}}consumers = 1, load = tma>, #attn.config<rows = 128, keys = 64, warps = 8, consumers = 2, load = tma, turns = true>]
 func.func @deep(%q: memref<?x8x256xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x256xbf16>, %v: memref<?x16x8x256xbf16>,
                %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x8x256xbf16>) {
   attn.attention q(%q, %qo : memref<?x8x256xbf16>, memref<?xi32>)
@@ -61,7 +61,7 @@ func.func @deep(%q: memref<?x8x256xbf16>, %qo: memref<?xi32>, %k: memref<?x16x8x
 
 // How K and V come to consumers: threads gather from pages of 12, of which a tensor copy of 128 keys takes 4 rows; boxes of
 // 8 rows make pages of 24.
-// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true>]
+// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, q_in_registers = true, turns = true>]
 func.func @gather(%q: memref<?x8x128xbf16>, %qo: memref<?xi32>, %k: memref<?x12x8x128xbf16>, %v: memref<?x12x8x128xbf16>,
                   %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x8x128xbf16>) {
   attn.attention q(%q, %qo : memref<?x8x128xbf16>, memref<?xi32>)
@@ -73,7 +73,7 @@ func.func @gather(%q: memref<?x8x128xbf16>, %qo: memref<?xi32>, %k: memref<?x12x
 
 // -----
 
-// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, {{.*}}load = tma>, #attn.config<rows = 128, {{.*}}load = tma>]
+// SM90: configs = [#attn.config<rows = 16{{.*}}#attn.config<rows = 64, {{.*}}load = tma>, #attn.config<rows = 128, {{.*}}load = tma, turns = true>]
 func.func @boxes(%q: memref<?x8x128xbf16>, %qo: memref<?xi32>, %k: memref<?x24x8x128xbf16>, %v: memref<?x24x8x128xbf16>,
                  %ind: memref<?xi32>, %idx: memref<?xi32>, %last: memref<?xi32>, %o: memref<?x8x128xbf16>) {
   attn.attention q(%q, %qo : memref<?x8x128xbf16>, memref<?xi32>)
@@ -86,7 +86,7 @@ func.func @boxes(%q: memref<?x8x128xbf16>, %qo: memref<?xi32>, %k: memref<?x24x8
 // -----
 
 // Small heads and no mask: three consumers hide the softmax best; with a mask two, whose tiles are less in vain.
-// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 192, keys = 128, warps = 12, consumers = 3, load = tma>]
+// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 192, keys = 128, warps = 12, consumers = 3, load = tma, turns = true>]
 func.func @tall(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
   attn.attention q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>}
@@ -103,7 +103,7 @@ attn.variant @causal() {
     attn.yield %in : i1
   }
 }
-// SM90: configs = [{{.*}}#attn.config<rows = 128, keys = 192, warps = 8, consumers = 2, q_in_registers = true, load = tma>]
+// SM90: configs = [{{.*}}#attn.config<rows = 128, keys = 192, warps = 8, consumers = 2, q_in_registers = true, load = tma, turns = true>]
 func.func @causal_tall(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
   attn.attention @causal() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>}
@@ -150,7 +150,7 @@ attn.variant @turned() {
     attn.yield %y : vector<128xf32>
   }
 }
-// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
+// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma, turns = true>]
 func.func @hook(%q: memref<?x4x128xf16>, %qo: memref<?xi32>, %k: memref<?x4x128xf16>, %ind: memref<?xi32>, %o: memref<?x4x128xf16>) {
   attn.attention @turned() q(%q, %qo : memref<?x4x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x128xf16>, memref<?x4x128xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x128xf16>) {format = #attn.format<ragged>}

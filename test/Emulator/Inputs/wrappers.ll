@@ -73,6 +73,10 @@ define float @nvvm_ex2_approx_ftz_f32(float %x) {
   %r = call float @rt_ex2(float %x)
   ret float %r
 }
+define float @asm_rcp(float %x) {
+  %r = fdiv float 1.0, %x
+  ret float %r
+}
 define float @asm_lg2(float %x) {
   %r = call float @rt_lg2(float %x)
   ret float %r

@@ -87,8 +87,8 @@ const Range ranges[] = {
     {"log2", std::log2, 0.5, 2, true, {2, 1, 2, 2.5}},
     {"log", std::log, 1e-30, 100, true, {1.5, 2, 1.5, 2}},
     {"log", std::log, 0.5, 2, true, {1.5, 2, 1.5, 2}},
-    {"tanh", std::tanh, -1, 1, true, {3, 1, 3, 1e9}},
-    {"tanh", std::tanh, -12, 12, false, {2, 1, 2, 3}},
+    {"tanh", std::tanh, -1, 1, true, {4, 1, 3, 1e9}},
+    {"tanh", std::tanh, -12, 12, false, {5, 1, 2, 3}},
     {"sin", std::sin, -4, 4, false, {2, 1, 2, 2}},
     {"sin", std::sin, -30000, 30000, false, {2, 1, 2, 2}},
     {"sin", std::sin, -6.5e6, 6.5e6, false, {17, 1, 17, 17}},
@@ -159,8 +159,9 @@ TEST_F(LegalizeMathTest, SpecialValues) {
                     1e-4);
       }
       Program t = program("tanh", fast, target);
-      EXPECT_EQ(at(t, inf), 1.0);
-      EXPECT_EQ(at(t, -inf), -1.0);
+      const double slack = target == MathTarget::Gpu && !fast ? 3e-7 : 0; // a quotient of polynomials there
+      EXPECT_NEAR(at(t, inf), 1.0, slack);
+      EXPECT_NEAR(at(t, -inf), -1.0, slack);
       EXPECT_EQ(at(t, 0), 0.0);
       EXPECT_TRUE(std::isnan(at(t, NAN)));
       for (const char *op : {"sin", "cos"}) {

@@ -85,15 +85,18 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
 
 /// True when `value` follows from the position of a key; `rows` when from something else that differs between logits.
 static bool dependsOnKey(Value value, bool &rows) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (isa<KVPosOp>(op))
-    return true;
-  rows |= isa<QPosOp, RowOp>(op);
+  SmallVector<Value> work = {value};
+  llvm::SmallDenseSet<Value> seen;
   bool key = false;
-  for (Value operand : op->getOperands())
-    key |= dependsOnKey(operand, rows);
+  while (!work.empty()) {
+    Value next = work.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!op || !seen.insert(next).second)
+      continue;
+    key |= isa<KVPosOp>(op);
+    rows |= isa<QPosOp, RowOp>(op);
+    llvm::append_range(work, op->getOperands());
+  }
   return key;
 }
 
@@ -249,6 +252,8 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
   } else if (config.getLoad() == LoadPath::Tma) {
     return error() << "tensor copies are issued for consumers; use consumers > 0 or load = gather";
   }
+  if (config.getTurns() && consumers < 2)
+    return error() << "turns are between consumers; use turns = false or consumers > 1";
   ConfigNeeds needs = estimateNeeds(op, config, *target);
   if (needs.sharedMemory > target->sharedPerCta)
     return error() << "needs " << needs.sharedMemory << " bytes of shared memory, " << target->chip << " has "

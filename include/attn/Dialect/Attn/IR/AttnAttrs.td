@@ -94,7 +94,8 @@ def Attn_ConfigAttr : Attn_Attr<"Config", "config"> {
     (decode: one a warp, merged at the end of the item; 1 elsewhere);
     `pack` query heads packed into rows (1 or the GQA group); `row_table` rows of
     several requests in one item (positions come from AttnTokenInfo);
-    `consumers` warpgroups (Hopper); `q_in_registers`; `load` path; item `order`.
+    `consumers` warpgroups (Hopper); `q_in_registers`; `load` path; item `order`; `turns`: the consumers issue their
+    products in turns (FlashAttention-3's ping-pong).
     Example: `#attn.config<rows = 128, keys = 128, stages = 2, warps = 8, pack = 1, load = tma>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$keys,
@@ -103,7 +104,8 @@ def Attn_ConfigAttr : Attn_Attr<"Config", "config"> {
     DefaultValuedParameter<"bool", "false">:$row_table,
     DefaultValuedParameter<"int64_t", "0">:$consumers, DefaultValuedParameter<"bool", "false">:$q_in_registers,
     DefaultValuedParameter<"::mlir::attn::LoadPath", "::mlir::attn::LoadPath::Gather">:$load,
-    DefaultValuedParameter<"::mlir::attn::ItemOrder", "::mlir::attn::ItemOrder::List">:$order);
+    DefaultValuedParameter<"::mlir::attn::ItemOrder", "::mlir::attn::ItemOrder::List">:$order,
+    DefaultValuedParameter<"bool", "false">:$turns);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

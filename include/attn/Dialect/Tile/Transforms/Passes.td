@@ -130,6 +130,23 @@ def TileDeferSumsPass : Pass<"tile-defer-sums", "::mlir::tile::KernelOp"> {
   let statistics = [Statistic<"numSums", "num-sums", "sums deferred">];
 }
 
+def TileMergeFactorsPass : Pass<"tile-merge-factors", "::mlir::tile::KernelOp"> {
+  let summary = "the softmax's own factors join those of a logits hook";
+  let description = [{
+    Before: level L. The bodies of maps are scalar arithmetic; a product marked
+    `reassoc` there is one that attn-to-tile put in (the softmax's scale, and
+    log2 e). It merges with constant or uniform factors beside it and moves out
+    of sums; the author's own products are not reordered among themselves. A
+    division marked `arcp` by what is the same for all elements becomes a
+    product. Rounds as often or less often. In scalars, `scale` and `log2e` own:
+    ```
+    y = tanh((x * scale) * 0.02) * 50.0 * log2e    // tanh(x * (scale * 0.02)) * (50.0 * log2e)
+    y = fma(slope, d, x * scale) * log2e           // fma(slope * (1 / scale), d, x) * (scale * log2e)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def TileFoldScalePass : Pass<"tile-fold-scale", "::mlir::tile::KernelOp"> {
   let summary = "the logits' last factor moves into the exponent";
   let description = [{
@@ -261,6 +278,23 @@ def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
     Statistic<"numWords", "num-words", "fields of an item that travel as words">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileTakeTurnsPass : Pass<"tile-take-turns", "::mlir::tile::KernelOp"> {
+  let summary = "consumers issue their products one group after the other";
+  let description = [{
+    Before: level S, a config with `turns`. After: where a step issues Q K of a
+    block and P V of the one before, the first product takes the group's turn
+    and the second passes it to the next group, so that one group's softmax
+    stands beside the other's products (FlashAttention-3, section 3.1). Products
+    that stand alone, at the ends of a list, do not wait. All groups of a role
+    run the same steps, as their pipelines ask for, so that turns come round.
+    ```
+    %s = tile.dot_async %q, %k transpose_b {tile.takes_turn}
+    %o = tile.dot_async %p, %v acc %o0 {tile.passes_turn}
+    ```
+  }];
+  let statistics = [Statistic<"numTurns", "num-turns", "places where a turn is taken">];
 }
 
 def TileHoldWaitsPass : Pass<"tile-hold-waits", "::mlir::tile::KernelOp"> {
