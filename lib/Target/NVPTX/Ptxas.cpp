@@ -106,6 +106,11 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
     arguments.pop_back();
     status = run();
   }
+  if (status != 0 && llvm::Regex("\\(C7602\\)").match(said->getBuffer())) { // no cubin, but a config's affair
+    Assembly assembly;
+    readReport(said->getBuffer(), assembly);
+    return assembly;
+  }
   if (status != 0)
     return llvm::createStringError("ptxas failed for " + target.chip + ": " +
                                    (error.empty() ? said->getBuffer().str() : error));
@@ -119,12 +124,14 @@ llvm::Expected<attn::Assembly> attn::assemble(llvm::StringRef ptx, const TargetI
 }
 
 static bool isSerialised(llvm::StringRef warning) { return llvm::Regex("\\(C751[0-8]\\)").match(warning); }
+static bool lacksRegisters(llvm::StringRef warning) { return warning.contains("(C7602)"); }
 
 bool attn::fits(const Assembly &assembly, llvm::StringRef kernel) {
   return llvm::none_of(assembly.kernels,
                        [&](const KernelReport &report) { return report.name == kernel && spills(report); }) &&
          llvm::none_of(assembly.warnings, [&](llvm::StringRef warning) {
-           return isSerialised(warning) && warning.contains(("'" + kernel + "'").str());
+           return (isSerialised(warning) && warning.contains(("'" + kernel + "'").str())) ||
+                  (lacksRegisters(warning) && warning.contains(("function " + kernel + ".").str()));
          });
 }
 
@@ -136,7 +143,10 @@ llvm::Error attn::checkAssembly(const Assembly &assembly) {
           "with fewer rows or keys, or more warps",
           kernel.name, kernel.spillStores, kernel.spillLoads, kernel.stackBytes, kernel.registers)));
   for (const std::string &warning : assembly.warnings)
-    if (isSerialised(warning))
+    if (lacksRegisters(warning))
+      return llvm::createStringError("ptxas has too few registers for a matrix product: " + warning +
+                                     "; choose a config with fewer rows or keys");
+    else if (isSerialised(warning))
       return llvm::createStringError("ptxas serialises a matrix product in flight: " + warning +
                                      "; choose a config with fewer keys");
   return llvm::Error::success();

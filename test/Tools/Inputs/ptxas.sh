@@ -22,6 +22,10 @@ case $SAYS in
   serial64) if grep -q "entry attention_r64" "$4"; then
               echo "ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the function 'attention_r64'"
             fi ;;
+  few64) if grep -q "entry attention_r64" "$4"; then
+           echo "ptxas fatal   : (C7602) Insufficient registers (128) to compile instruction at line 7 in function attention_r64. Try to compile with register target of 142 or higher."
+           exit 255
+         fi ;;
   nothing) exit 0 ;;
   fail) echo "ptxas fatal   : something is wrong"; exit 3 ;;
 esac
