@@ -119,7 +119,8 @@ private:
                   bool qInRegisters = false) {
     return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows),
                            /*row_table=*/rows < 128, consumers, qInRegisters,
-                           consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List, /*turns=*/consumers > 1);
+                           consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List,
+                           /*turns=*/consumers > 1);
   }
 
   void listConsumers(int64_t leastKeys) {
