@@ -11,7 +11,7 @@
 //   wherever `whyNoConsumers` is silent: 64 rows with one, 128 with two, 192
 //   with three; 64 to 192 keys (less only where nothing else fits); Q in fragments or in shared memory; two stages
 //   of K and V, or three. The cost model orders them. Several consumers take turns
-//   (docs/Performance.md: up to 8 % faster, nowhere slower by more than 1 %).
+//   (docs/Performance.md) unless a role transforms K or V.
 // * Behind them kernels of mma.sync, in an order that was measured
 //   (docs/Performance.md). 64 and 128 rows: every warp reads all of K and V from
 //   shared memory, which is the limit with 16 rows a warp; so 32 rows a warp and
@@ -120,7 +120,14 @@ private:
     return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows),
                            /*row_table=*/rows < 128, consumers, qInRegisters,
                            consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List,
-                           /*turns=*/consumers > 1);
+                           /*turns=*/consumers > 1 && !transformsKeys());
+  }
+
+  /// Whether a role transforms K or V, which leaves consumers no registers for turns.
+  bool transformsKeys() {
+    VariantOp variant = op.lookupVariant();
+    return cast<ShapedType>(op.getK().getType()).getElementTypeBitWidth() == 8 ||
+           (variant && (variant.getHook(HookKind::Key) || variant.getHook(HookKind::Value)));
   }
 
   void listConsumers(int64_t leastKeys) {
