@@ -241,7 +241,7 @@ class Case:
                     out["fa3"] = lambda: fa3.flash_attn_func(equal(self.q), equal(self.k), equal(self.v), **more)
                 elif not row["page"]:  # the wheel has no paged kernels
                     cu = [torch.tensor([sum(x[:i]) for i in range(len(x) + 1)], dtype=torch.int32, device="cuda") for x in (self.lens, self.keys)]
-                    out["fa3"] = lambda: fa3.flash_attn_varlen_func(self.q, self.k, self.v, *cu, max(self.lens), max(self.keys), **more)
+                    out["fa3"] = lambda cu=cu: fa3.flash_attn_varlen_func(self.q, self.k, self.v, *cu, max(self.lens), max(self.keys), **more)
             except ImportError:
                 pass
         if row["row_block"]:
