@@ -150,7 +150,7 @@ attn.variant @turned() {
     attn.yield %y : vector<128xf32>
   }
 }
-// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma, turns = true>]
+// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
 func.func @hook(%q: memref<?x4x128xf16>, %qo: memref<?xi32>, %k: memref<?x4x128xf16>, %ind: memref<?xi32>, %o: memref<?x4x128xf16>) {
   attn.attention @turned() q(%q, %qo : memref<?x4x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x128xf16>, memref<?x4x128xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x128xf16>) {format = #attn.format<ragged>}
