@@ -76,9 +76,15 @@ static std::optional<std::pair<Value, Value>> factorOf(arith::MulFOp product) {
 }
 
 namespace {
+/// A rewrite that is counted.
+template <typename OpT> struct CountedPattern : OpRewritePattern<OpT> {
+  CountedPattern(MLIRContext *context, int64_t &moves) : OpRewritePattern<OpT>(context), moves(moves) {}
+  int64_t &moves;
+};
+
 /// (x c) u -> x (c u), one of the products the softmax's own.
-struct MergeProducts : OpRewritePattern<arith::MulFOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct MergeProducts : CountedPattern<arith::MulFOp> {
+  using CountedPattern::CountedPattern;
   LogicalResult matchAndRewrite(arith::MulFOp op, PatternRewriter &rewriter) const override {
     auto outer = factorOf(op);
     auto product = outer ? outer->first.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
@@ -98,13 +104,14 @@ struct MergeProducts : OpRewritePattern<arith::MulFOp> {
       factor = arith::MulFOp::create(rewriter, op.getLoc(), inner->second, outer->second);
     }
     rewriter.replaceOpWithNewOp<arith::MulFOp>(op, inner->first, factor, arith::FastMathFlags::reassoc);
+    ++moves;
     return success();
   }
 };
 
 /// fma(a, b, x c) -> c fma(a (1 / c), b, x).
-struct PullThroughFma : OpRewritePattern<math::FmaOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct PullThroughFma : CountedPattern<math::FmaOp> {
+  using CountedPattern::CountedPattern;
   LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &rewriter) const override {
     auto product = op.getC().getDefiningOp<arith::MulFOp>();
     auto factor = factorOf(product);
@@ -123,13 +130,14 @@ struct PullThroughFma : OpRewritePattern<math::FmaOp> {
     Value scaled = arith::MulFOp::create(rewriter, loc, a, one);
     Value sum = math::FmaOp::create(rewriter, loc, scaled, b, factor->first);
     rewriter.replaceOpWithNewOp<arith::MulFOp>(op, sum, factor->second, arith::FastMathFlags::reassoc);
+    ++moves;
     return success();
   }
 };
 
 /// x / u with arcp -> x (1 / u).
-struct InvertDivisor : OpRewritePattern<arith::DivFOp> {
-  using OpRewritePattern::OpRewritePattern;
+struct InvertDivisor : CountedPattern<arith::DivFOp> {
+  using CountedPattern::CountedPattern;
   LogicalResult matchAndRewrite(arith::DivFOp op, PatternRewriter &rewriter) const override {
     if (!op->getParentOfType<MapOp>() || !op.getType().isF32() ||
         !hasFlag(op.getFastmath(), arith::FastMathFlags::arcp) || !isUniform(op.getRhs()) || isUniform(op.getLhs()))
@@ -147,6 +155,7 @@ struct InvertDivisor : OpRewritePattern<arith::DivFOp> {
     }
     rewriter.replaceOpWithNewOp<arith::MulFOp>(op, op.getLhs(), inverse,
                                                op.getFastmath() & ~arith::FastMathFlags::reassoc);
+    ++moves;
     return success();
   }
 };
@@ -157,11 +166,13 @@ struct MergeFactorsPass : tile::impl::TileMergeFactorsPassBase<MergeFactorsPass>
     if (failed(checkLevel(kernel, Level::Logical, "it runs before tile-multibuffer and tile-warp-specialize")))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
-    patterns.add<MergeProducts, PullThroughFma, InvertDivisor>(&getContext());
+    int64_t moves = 0;
+    patterns.add<MergeProducts, PullThroughFma, InvertDivisor>(&getContext(), moves);
     if (failed(applyPatternsGreedily(
             kernel, std::move(patterns),
             GreedyRewriteConfig().setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled))))
       return signalPassFailure();
+    numMoves += moves;
   }
 };
 } // namespace

@@ -144,6 +144,7 @@ def TileMergeFactorsPass : Pass<"tile-merge-factors", "::mlir::tile::KernelOp"> 
     y = fma(slope, d, x * scale) * log2e           // fma(slope * (1 / scale), d, x) * (scale * log2e)
     ```
   }];
+  let statistics = [Statistic<"numMoves", "num-moves", "factors merged, moved or inverted">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
