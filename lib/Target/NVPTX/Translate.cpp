@@ -62,13 +62,14 @@ static void markConvergent(llvm::Module &module) {
 }
 
 namespace {
-/// Leaves out one of the back end's passes: straight-line strength reduction compares each product with all before it,
+/// Leaves out two of the back end's passes. Straight-line strength reduction compares each product with all before it,
 /// which took up to 90 % of the time to PTX in kernels whose hooks work on positions (docs/Performance.md, Compile
-/// time).
+/// time). Sinking moves the rounding of weights behind a branch, past the exponentials that would hide it
+/// (tile-rescale-rarely).
 class PassGate final : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "slsr"; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "slsr" && pass != "machine-sink"; }
 };
 } // namespace
 
