@@ -147,43 +147,63 @@ static Operand alongRows(Emitter &e, const Smem &s, const SmemShape &shape) {
   return o;
 }
 
-static Regs wgmma(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> aRegisters,
-                  Value aDescriptor, Value bDescriptor, bool zero, bool transposedB) {
+namespace {
+/// An operand of products that follow each other: four registers for each, or a descriptor and what each adds to it.
+struct ChainOperand {
+  ArrayRef<Value> registers;
+  Value descriptor;
+  SmallVector<int64_t> steps;
+};
+} // namespace
+
+/// The products of 16 columns each that add up in one set of accumulators: one asm statement, since registers that enter
+/// and leave one for each product would be most of what LLVM has to work on. The first product overwrites when there is
+/// no `accumulator`.
+static Regs wgmmaChain(Emitter &e, int64_t n, Type element, const Regs *accumulator, const ChainOperand &left,
+                       const ChainOperand &right, bool transposedB) {
   int64_t count = n / 2, at = count;
-  std::string outputs, constraints, a;
-  llvm::raw_string_ostream out(outputs), con(constraints), as(a);
+  std::string outputs, constraints, code = "{ .reg .pred p; setp.ne.b32 p, 1, 0; .reg .b64 a, b; ";
+  llvm::raw_string_ostream out(outputs), con(constraints), text(code);
   SmallVector<Value> operands;
+  // Early clobber: later products read operands after the first one has written.
   for (int64_t i = 0; i < count; ++i) {
     out << (i ? "," : "") << "$" << i;
-    con << (i ? ",=f" : "=f");
+    con << (i ? ",=&f" : "=&f");
   }
   if (accumulator) {
     for (int64_t i = 0; i < count; ++i)
       con << "," << i;
     llvm::append_range(operands, *accumulator);
     at += count;
-  }
-  std::string tail = ", p, 1, 1, ";
-  if (!aRegisters.empty()) {
-    as << "{";
-    for (size_t i = 0; i < aRegisters.size(); ++i) {
-      as << (i ? ",$" : "$") << at++;
-      con << ",r";
-    }
-    as << "}";
-    llvm::append_range(operands, aRegisters);
   } else {
-    as << "$" << at++;
-    con << ",l";
-    operands.push_back(aDescriptor);
-    tail += "0, ";
+    text << ".reg .pred q; setp.ne.b32 q, 0, 0; ";
   }
-  operands.push_back(bDescriptor);
+  int64_t leftAt = at;
+  for (size_t i = 0; i < left.registers.size(); ++i, ++at)
+    con << ",r";
+  llvm::append_range(operands, left.registers);
+  if (left.descriptor) {
+    con << ",l";
+    operands.push_back(left.descriptor);
+    ++at;
+  }
   con << ",l";
-  std::string type = element.isBF16() ? "bf16" : "f16";
-  std::string code = "{ .reg .pred p; setp.ne.b32 p, " + std::string(zero ? "0" : "1") +
-                     ", 0; wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16.f32." + type + "." + type +
-                     " {" + outputs + "}, " + a + ", $" + std::to_string(at) + tail + (transposedB ? "1" : "0") + "; }";
+  operands.push_back(right.descriptor);
+  int64_t rightAt = at;
+  StringRef type = element.isBF16() ? "bf16" : "f16";
+  for (auto [i, step] : llvm::enumerate(right.steps)) {
+    if (left.descriptor)
+      text << "add.s64 a, $" << leftAt << ", " << left.steps[i] << "; ";
+    text << "add.s64 b, $" << rightAt << ", " << step << "; wgmma.mma_async.sync.aligned.m64n" << n << "k16.f32." << type
+         << "." << type << " {" << outputs << "}, ";
+    if (left.descriptor)
+      text << "a";
+    for (size_t j = 0; j < 4 && !left.descriptor; ++j)
+      text << (j ? ",$" : "{$") << leftAt + 4 * i + j << (j == 3 ? "}" : "");
+    text << ", b, " << (i || accumulator ? "p" : "q") << ", 1, 1, " << (left.descriptor ? "0, " : "")
+         << (transposedB ? "1; " : "0; ");
+  }
+  text << "}";
   return e.ptx(code, constraints, operands, SmallVector<Type>(count, e.f32));
 }
 
@@ -264,20 +284,16 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
     Regs accumulator;
     if (!result.empty())
       accumulator.assign(result.begin() + tile * perTile, result.begin() + (tile + 1) * perTile);
-    for (int64_t chunk = 0; chunk < k / 16; ++chunk) {
-      auto at = [&](const Operand &o, int64_t more) {
-        return e.add(o.descriptor, e.c64((o.chunks[chunk] + more) >> 4));
-      };
-      SmallVector<Value> aPart;
-      Value aDescriptor;
-      if (aRegs)
-        aPart.assign(aRegs->begin() + (tile * (k / 16) + chunk) * 4,
-                     aRegs->begin() + (tile * (k / 16) + chunk + 1) * 4);
-      else
-        aDescriptor = at(left, tile * aRowStep);
-      accumulator = wgmma(e, n, element, accumulator.empty() ? nullptr : &accumulator, aPart, aDescriptor, at(right, 0),
-                          /*zero=*/accumulator.empty(), right.transposed);
-    }
+    auto steps = [&](const Operand &o, int64_t more) {
+      return llvm::map_to_vector(o.chunks, [&](int64_t chunk) { return (chunk + more) >> 4; });
+    };
+    ChainOperand a, b = {{}, right.descriptor, steps(right, 0)};
+    if (aRegs)
+      a.registers = ArrayRef<Value>(*aRegs).slice(tile * (k / 16) * 4, k / 16 * 4);
+    else
+      a = {{}, left.descriptor, steps(left, tile * aRowStep)};
+    b.steps.truncate(k / 16);
+    accumulator = wgmmaChain(e, n, element, accumulator.empty() ? nullptr : &accumulator, a, b, right.transposed);
     llvm::append_range(all, accumulator);
   }
   NVVM::WgmmaGroupSyncAlignedOp::create(e.b, e.loc);
