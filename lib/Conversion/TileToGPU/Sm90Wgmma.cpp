@@ -147,22 +147,15 @@ static Operand alongRows(Emitter &e, const Smem &s, const SmemShape &shape) {
   return o;
 }
 
-namespace {
-/// An operand of products that follow each other: four registers for each, or a descriptor and what each adds to it.
-struct ChainOperand {
-  ArrayRef<Value> registers;
-  Value descriptor;
-  SmallVector<int64_t> steps;
-};
-} // namespace
-
 /// The products of 16 columns each that add up in one set of accumulators: one asm statement, since registers that enter
 /// and leave one for each product would be most of what LLVM has to work on. The first product overwrites when there is
-/// no `accumulator`.
-static Regs wgmmaChain(Emitter &e, int64_t n, Type element, const Regs *accumulator, const ChainOperand &left,
-                       const ChainOperand &right, bool transposedB) {
-  int64_t count = n / 2, at = count;
-  std::string outputs, constraints, code = "{ .reg .pred p; setp.ne.b32 p, 1, 0; .reg .b64 a, b; ";
+/// no `accumulator`. `a` holds four registers or one descriptor for each product; b's descriptors are at `bSteps` from
+/// `b`, added where they are used: ptxas keeps that place, and registers with it.
+static Regs wgmmaChain(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> a, Value b,
+                       ArrayRef<int64_t> bSteps, bool transposedB) {
+  int64_t count = n / 2, perProduct = static_cast<int64_t>(a.size() / bSteps.size());
+  bool fromRegisters = perProduct == 4;
+  std::string outputs, constraints, code = "{ .reg .pred p; setp.ne.b32 p, 1, 0; .reg .b64 b; ";
   llvm::raw_string_ostream out(outputs), con(constraints), text(code);
   SmallVector<Value> operands;
   // Early clobber: later products read operands after the first one has written.
@@ -174,34 +167,23 @@ static Regs wgmmaChain(Emitter &e, int64_t n, Type element, const Regs *accumula
     for (int64_t i = 0; i < count; ++i)
       con << "," << i;
     llvm::append_range(operands, *accumulator);
-    at += count;
   } else {
     text << ".reg .pred q; setp.ne.b32 q, 0, 0; ";
   }
-  int64_t leftAt = at;
-  for (size_t i = 0; i < left.registers.size(); ++i, ++at)
-    con << ",r";
-  llvm::append_range(operands, left.registers);
-  if (left.descriptor) {
-    con << ",l";
-    operands.push_back(left.descriptor);
-    ++at;
-  }
+  int64_t at = count + static_cast<int64_t>(operands.size()), bAt = at + static_cast<int64_t>(a.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    con << (fromRegisters ? ",r" : ",l");
   con << ",l";
-  operands.push_back(right.descriptor);
-  int64_t rightAt = at;
+  llvm::append_range(operands, a);
+  operands.push_back(b);
   StringRef type = element.isBF16() ? "bf16" : "f16";
-  for (auto [i, step] : llvm::enumerate(right.steps)) {
-    if (left.descriptor)
-      text << "add.s64 a, $" << leftAt << ", " << left.steps[i] << "; ";
-    text << "add.s64 b, $" << rightAt << ", " << step << "; wgmma.mma_async.sync.aligned.m64n" << n << "k16.f32." << type
+  for (auto [i, step] : llvm::enumerate(bSteps)) {
+    text << "add.s64 b, $" << bAt << ", " << step << "; wgmma.mma_async.sync.aligned.m64n" << n << "k16.f32." << type
          << "." << type << " {" << outputs << "}, ";
-    if (left.descriptor)
-      text << "a";
-    for (size_t j = 0; j < 4 && !left.descriptor; ++j)
-      text << (j ? ",$" : "{$") << leftAt + 4 * i + j << (j == 3 ? "}" : "");
-    text << ", b, " << (i || accumulator ? "p" : "q") << ", 1, 1, " << (left.descriptor ? "0, " : "")
-         << (transposedB ? "1; " : "0; ");
+    for (int64_t j = 0; j < perProduct; ++j)
+      text << (j ? ",$" : fromRegisters ? "{$" : "$") << at++;
+    text << (fromRegisters ? "}, b, " : ", b, ") << (i || accumulator ? "p" : "q") << ", 1, 1, "
+         << (fromRegisters ? "" : "0, ") << (transposedB ? "1; " : "0; ");
   }
   text << "}";
   return e.ptx(code, constraints, operands, SmallVector<Type>(count, e.f32));
@@ -284,16 +266,17 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
     Regs accumulator;
     if (!result.empty())
       accumulator.assign(result.begin() + tile * perTile, result.begin() + (tile + 1) * perTile);
-    auto steps = [&](const Operand &o, int64_t more) {
-      return llvm::map_to_vector(o.chunks, [&](int64_t chunk) { return (chunk + more) >> 4; });
-    };
-    ChainOperand a, b = {{}, right.descriptor, steps(right, 0)};
-    if (aRegs)
-      a.registers = ArrayRef<Value>(*aRegs).slice(tile * (k / 16) * 4, k / 16 * 4);
-    else
-      a = {{}, left.descriptor, steps(left, tile * aRowStep)};
-    b.steps.truncate(k / 16);
-    accumulator = wgmmaChain(e, n, element, accumulator.empty() ? nullptr : &accumulator, a, b, right.transposed);
+    SmallVector<Value> a;
+    SmallVector<int64_t> bSteps;
+    for (int64_t chunk = 0; chunk < k / 16; ++chunk) {
+      if (aRegs)
+        llvm::append_range(a, ArrayRef<Value>(*aRegs).slice((tile * (k / 16) + chunk) * 4, 4));
+      else
+        a.push_back(e.add(left.descriptor, e.c64((left.chunks[chunk] + tile * aRowStep) >> 4)));
+      bSteps.push_back(right.chunks[chunk] >> 4);
+    }
+    accumulator = wgmmaChain(e, n, element, accumulator.empty() ? nullptr : &accumulator, a, right.descriptor, bSteps,
+                             right.transposed);
     llvm::append_range(all, accumulator);
   }
   NVVM::WgmmaGroupSyncAlignedOp::create(e.b, e.loc);
