@@ -9,7 +9,7 @@
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -82,12 +82,13 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp 
       message += diagnostic.str() + "\n";
       return success();
     });
-    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is.
+    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is. They stand in no other's way, so one
+    // walk does, and folding is LLVM's affair.
     OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
     RewritePatternSet patterns(module.getContext());
     populateNVVMToLLVMConversionPatterns(patterns);
-    if (succeeded(applyPatternsGreedily(*copy, std::move(patterns))))
-      result = translateModuleToLLVMIR(*copy, context, module.getName());
+    walkAndApplyPatterns(*copy, std::move(patterns));
+    result = translateModuleToLLVMIR(*copy, context, module.getName());
   }
   if (!result)
     return llvm::createStringError("translation to LLVM IR failed: " + message);
