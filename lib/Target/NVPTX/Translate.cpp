@@ -69,7 +69,9 @@ namespace {
 class PassGate final : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "slsr" && pass != "machine-sink"; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "slsr" && pass != "machine-sink";
+  }
 };
 } // namespace
 
@@ -82,8 +84,8 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp 
       message += diagnostic.str() + "\n";
       return success();
     });
-    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is. They stand in no other's way, so one
-    // walk does, and folding is LLVM's affair.
+    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is. They stand in no other's way, so
+    // one walk does, and folding is LLVM's affair.
     OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
     RewritePatternSet patterns(module.getContext());
     populateNVVMToLLVMConversionPatterns(patterns);

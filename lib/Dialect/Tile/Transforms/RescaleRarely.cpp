@@ -33,7 +33,8 @@ using namespace mlir::tile;
 /// How far the maximum may grow, as an exponent of two.
 static constexpr float kGrowth = 8.0f;
 
-/// Columns of an accumulator from which its product costs more than finding out whether it is needed (docs/Performance.md).
+/// Columns of an accumulator from which its product costs more than finding out whether it is needed
+/// (docs/Performance.md).
 static constexpr int64_t kLeastColumns = 96;
 
 namespace {
