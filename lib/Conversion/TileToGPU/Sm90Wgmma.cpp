@@ -147,10 +147,10 @@ static Operand alongRows(Emitter &e, const Smem &s, const SmemShape &shape) {
   return o;
 }
 
-/// The products of 16 columns each that add up in one set of accumulators: one asm statement, since registers that enter
-/// and leave one for each product would be most of what LLVM has to work on. The first product overwrites when there is
-/// no `accumulator`. `a` holds four registers or one descriptor for each product; b's descriptors are at `bSteps` from
-/// `b`, added where they are used: ptxas keeps that place, and registers with it.
+/// The products of 16 columns each that add up in one set of accumulators: one asm statement, since registers that
+/// enter and leave one for each product would be most of what LLVM has to work on. The first product overwrites when
+/// there is no `accumulator`. `a` holds four registers or one descriptor for each product; b's descriptors are at
+/// `bSteps` from `b`, added where they are used: ptxas keeps that place, and registers with it.
 static Regs wgmmaChain(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> a, Value b,
                        ArrayRef<int64_t> bSteps, bool transposedB) {
   int64_t count = n / 2, perProduct = static_cast<int64_t>(a.size() / bSteps.size());
