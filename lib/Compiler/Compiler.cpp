@@ -25,6 +25,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Config/llvm-config.h"
@@ -137,17 +138,6 @@ llvm::Expected<mlir::attn::AttentionOp> findAttention(ModuleOp module) {
   return ops.front();
 }
 
-static llvm::Error runPipeline(ModuleOp module, std::vector<::attn::StageTime> &times, llvm::StringRef stage,
-                               llvm::function_ref<void(OpPassManager &)> build) {
-  Stopwatch watch(times, stage.str());
-  DiagnosticText diagnostics(module.getContext());
-  PassManager pm(module.getContext(), ModuleOp::getOperationName());
-  build(pm);
-  if (failed(pm.run(module)))
-    return llvm::createStringError(diagnostics.take());
-  return llvm::Error::success();
-}
-
 template <typename OpT> static std::string printOps(ModuleOp module, llvm::StringRef only) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -200,7 +190,7 @@ public:
     if (chosen)
       if (llvm::Error error = chooseConfigs(*op))
         return error;
-    if (llvm::Error error = runPipeline(module, result.times, "attn to tile", ::attn::buildFrontPipeline))
+    if (llvm::Error error = runPipeline(result.times, "attn to tile", ::attn::buildFrontPipeline))
       return error;
     auto lowered = ::attn::findAttention(module);
     if (!lowered)
@@ -233,9 +223,22 @@ private:
   mlir::attn::AttentionOp attention;
   SmallVector<Kernel> kernels;
 
+  /// What the passes leave is verified once, unless `toLLVM`: LLVM has a verifier of its own.
+  llvm::Error runPipeline(std::vector<::attn::StageTime> &times, llvm::StringRef stage,
+                          llvm::function_ref<void(OpPassManager &)> build, bool toLLVM = false) {
+    Stopwatch watch(times, stage.str());
+    DiagnosticText diagnostics(module.getContext());
+    PassManager pm(module.getContext(), ModuleOp::getOperationName());
+    pm.enableVerifier(options.verifyPasses);
+    build(pm);
+    if (failed(pm.run(module)) || (!options.verifyPasses && !toLLVM && failed(verify(module))))
+      return llvm::createStringError(diagnostics.take());
+    return llvm::Error::success();
+  }
+
   /// The tensor form. Its buffers come from the caller at run time, with any strides.
   llvm::Error bufferise(std::vector<::attn::StageTime> &times) {
-    return runPipeline(module, times, "bufferise", [](OpPassManager &pm) {
+    return runPipeline(times, "bufferise", [](OpPassManager &pm) {
       bufferization::OneShotBufferizePassOptions options;
       options.bufferizeFunctionBoundaries = true;
       options.functionBoundaryTypeConversion = bufferization::LayoutMapOption::IdentityLayoutMap;
@@ -376,7 +379,7 @@ llvm::Error Compilation::lowerHost(::attn::CompileResult &result) {
     return manifest.takeError();
   dropOthers();
   ::attn::HostTarget host = ::attn::HostTarget::native();
-  if (llvm::Error error = runPipeline(module, result.times, "tile to llvm", [&](OpPassManager &pm) {
+  if (llvm::Error error = runPipeline(result.times, "tile to llvm", [&](OpPassManager &pm) {
         ::attn::buildHostPipeline(pm, host.conversionOptions());
       }))
     return error;
@@ -429,8 +432,10 @@ llvm::Error Compilation::lowerGpu(::attn::CompileResult &result) {
   if (!manifest)
     return manifest.takeError();
   dropOthers();
-  if (llvm::Error error = runPipeline(module, result.times, "tile to gpu",
-                                      [&](OpPassManager &pm) { ::attn::buildGpuPipeline(pm, target.chip); }))
+  if (llvm::Error error = runPipeline(result.times, "tile passes", ::attn::buildSchedulePipeline))
+    return error;
+  auto toCode = [&](OpPassManager &pm) { ::attn::buildCodePipeline(pm, target.chip); };
+  if (llvm::Error error = runPipeline(result.times, "tile to gpu", toCode, /*toLLVM=*/true))
     return error;
   gpu::GPUModuleOp gpuModule;
   for (auto op : module.getOps<gpu::GPUModuleOp>())

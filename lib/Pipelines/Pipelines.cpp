@@ -62,18 +62,26 @@ void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());
 }
 
-static void addGpuLowering(OpPassManager &pm, llvm::StringRef chip) {
+static void addScheduling(OpPassManager &pm) {
   OpPassManager &kernel = pm.nest<mlir::tile::KernelOp>();
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::attn::createAttnScheduleKernelPass());
+}
+
+void buildSchedulePipeline(OpPassManager &pm) {
+  pm.addPass(mlir::attn::createAttnKeepKernelsPass());
+  pm.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
+  addScheduling(pm);
+}
+
+void buildCodePipeline(OpPassManager &pm, llvm::StringRef chip) {
   pm.addPass(mlir::tile::createConvertTileToGPUPass({chip.str()}));
 }
 
 void buildGpuPipeline(OpPassManager &pm, llvm::StringRef chip) {
-  pm.addPass(mlir::attn::createAttnKeepKernelsPass());
-  pm.addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
-  addGpuLowering(pm, chip);
+  buildSchedulePipeline(pm);
+  buildCodePipeline(pm, chip);
 }
 
 void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::StringRef ptxas, llvm::StringRef format) {
@@ -89,7 +97,8 @@ void buildGpuBinaryPipeline(OpPassManager &pm, llvm::StringRef chip, llvm::Strin
   pm.addPass(mlir::attn::createAttnToTilePass());
   // In kernels only: the math of a caller's own functions is not ours to change.
   pm.nest<mlir::tile::KernelOp>().addPass(mlir::attn::createLegalizeMathPass({mlir::attn::MathTarget::Gpu}));
-  addGpuLowering(pm, chip);
+  addScheduling(pm);
+  buildCodePipeline(pm, chip);
   pm.addPass(mlir::attn::createAttnToLaunchPass());
   pm.addPass(mlir::attn::createAttnGpuToBinaryPass({chip.str(), ptxas.str(), format.str()}));
 }

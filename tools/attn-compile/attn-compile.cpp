@@ -48,6 +48,7 @@ int main(int argc, char **argv) {
                         cl::cat(category));
   cl::opt<unsigned> isolateSeconds("isolate-seconds", cl::desc("seconds that such a child may take"), cl::init(120),
                                    cl::cat(category));
+  cl::opt<bool> verifyPasses("verify-passes", cl::desc("verify the IR after each pass"), cl::cat(category));
   cl::opt<bool> configs("configs", cl::desc("print each kernel's config and its source to standard error"),
                         cl::cat(category));
   cl::HideUnrelatedOptions(category);
@@ -60,6 +61,7 @@ int main(int argc, char **argv) {
   options.tuned = tuned;
   options.isolate = isolate;
   options.isolateSeconds = isolateSeconds;
+  options.verifyPasses = verifyPasses;
   auto kind = ::attn::parseEmit(emit);
   if (!kind)
     return fail("unknown --emit '" + emit + "'; expected tile, llvm, ptx, cubin, obj or bundle");

@@ -51,6 +51,8 @@ struct CompileOptions {
   bool isolate = false;
   /// Seconds that such a child may take.
   unsigned isolateSeconds = 120;
+  /// Verifies the IR after each pass, which costs up to 6 % of the time to PTX; else once a stage, before code is made.
+  bool verifyPasses = false;
 };
 
 /// Wall time of one stage, over all times that it ran: a class of tiles that spills is chosen and compiled again.

@@ -21,7 +21,13 @@ void buildGatherPasses(mlir::OpPassManager &kernel);
 /// Passes on one kernel with a producer and groups of consumers (tensor copies, warpgroup products): level L to S.
 void buildRolePasses(mlir::OpPassManager &kernel);
 
-/// Level-L kernels to a gpu.module of llvm and nvvm functions for `chip`. The chip is of the target table.
+/// Level-L kernels to the level that their configs ask for, with layouts, shared memory and the target's math.
+void buildSchedulePipeline(mlir::OpPassManager &pm);
+
+/// Such kernels to a gpu.module of llvm and nvvm functions for `chip`. The chip is of the target table.
+void buildCodePipeline(mlir::OpPassManager &pm, llvm::StringRef chip);
+
+/// Both: level-L kernels to a gpu.module.
 void buildGpuPipeline(mlir::OpPassManager &pm, llvm::StringRef chip);
 
 /// A module with attn ops in functions of its own becomes one with a gpu.binary for each set of kernels and

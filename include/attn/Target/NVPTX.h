@@ -26,7 +26,8 @@ namespace attn {
 /// Registers the translations that emitLLVM and emitPtx need.
 void registerNVPTXTranslations(mlir::DialectRegistry &registry);
 
-/// LLVM IR of a module of llvm and nvvm ops, as text. Every inline asm call is marked convergent.
+/// LLVM IR of a module of llvm and nvvm ops, as text. Every inline asm call is marked convergent. Here and in emitPtx,
+/// nvvm ops that stand for inline asm become it in the module itself.
 llvm::Expected<std::string> emitLLVM(mlir::gpu::GPUModuleOp module, const TargetInfo &target);
 
 /// PTX of the module, made by a child process where `isolation` is given. Errors: translation fails, the back end has

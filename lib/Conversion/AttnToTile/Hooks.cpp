@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "attn/Dialect/Attn/Transforms/Dependence.h"
 #include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -23,30 +24,13 @@ using namespace mlir::attn;
 // HookBody
 //===----------------------------------------------------------------------===//
 
-/// Whether `value` may follow from the position of a key. What a region makes may.
-static bool followsKey(Value value, HookOp hook) {
-  SmallVector<Value> work = {value};
-  llvm::SmallDenseSet<Value> seen;
-  while (!work.empty()) {
-    Value next = work.pop_back_val();
-    if (!seen.insert(next).second)
-      continue;
-    Operation *op = next.getDefiningOp();
-    if (op ? isa<KVPosOp>(op) || op->getNumRegions() > 0 : hook.getBody().isProperAncestor(next.getParentRegion()))
-      return true;
-    if (op)
-      llvm::append_range(work, op->getOperands());
-  }
-  return false;
-}
-
 /// Whether the hook may go wrong at positions that do not exist: it reads memory by position, or divides.
 static bool needsClamp(HookOp hook, bool ofKeys) {
   return hook.getBody()
       .walk([&](Operation *op) {
         if (isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp, arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp,
                 memref::LoadOp>(op) &&
-            (!ofKeys || llvm::any_of(op->getOperands(), [&](Value v) { return followsKey(v, hook); })))
+            (!ofKeys || llvm::any_of(op->getOperands(), [&](Value v) { return findDependence(v).key; })))
           return WalkResult::interrupt();
         return WalkResult::advance();
       })

@@ -105,7 +105,7 @@ static Value mergeComparisons(Emitter &e, Value lhs, Value rhs) {
     return {};
   Value other = c.getLhs();
   if (!shift.isZero())
-    other = e.intrinsic("llvm.sadd.sat.i32", {other, e.c32(shift.getSExtValue())}, e.i32);
+    other = e.addSaturated(other, e.c32(shift.getSExtValue()));
   Value both = e.select(e.compare(greater ? LLVM::ICmpPredicate::slt : LLVM::ICmpPredicate::sgt, a.getLhs(), other),
                         a.getLhs(), other);
   return e.compare(a.getPredicate(), both, a.getRhs());

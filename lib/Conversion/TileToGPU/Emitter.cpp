@@ -7,6 +7,7 @@
 
 #include "Emitter.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -96,7 +97,7 @@ Value Emitter::c64(int64_t v) { return reuseConstant(*this, local, i64, b.getI64
 Value Emitter::c1(bool v) { return reuseConstant(*this, local, i1, IntegerAttr::get(i1, v)); }
 Value Emitter::cf32(float v) { return reuseConstant(*this, local, f32, b.getF32FloatAttr(v)); }
 
-enum { kAdd, kSub, kMul, kAnd, kXor, kOr, kShr, kCmp = 100, kSelect = 200, kShl = 8 };
+enum { kAdd, kSub, kMul, kAnd, kXor, kOr, kShr, kAddSaturated, kCmp = 100 };
 
 template <typename OpT>
 static Value plainOp(Emitter &e, DenseMap<std::tuple<void *, void *, int64_t>, Value> &local, int64_t code, Value a,
@@ -156,7 +157,14 @@ Value Emitter::compare(LLVM::ICmpPredicate predicate, Value a, Value c) {
     v = LLVM::ICmpOp::create(b, loc, predicate, a, c);
   return v;
 }
-Value Emitter::select(Value condition, Value a, Value c) { return LLVM::SelectOp::create(b, loc, condition, a, c); }
+Value Emitter::addSaturated(Value a, Value c) { return plainOp<LLVM::SAddSat>(*this, local, kAddSaturated, a, c); }
+Value Emitter::select(Value condition, Value a, Value c) {
+  Value &v = local[{a.getAsOpaquePointer(), c.getAsOpaquePointer(),
+                    static_cast<int64_t>(reinterpret_cast<intptr_t>(condition.getAsOpaquePointer()))}];
+  if (!v)
+    v = LLVM::SelectOp::create(b, loc, condition, a, c);
+  return v;
+}
 
 Regs Emitter::ptx(StringRef code, StringRef constraints, ValueRange operands, TypeRange results, bool effects) {
   Type result;
@@ -597,80 +605,6 @@ std::pair<Value, Value> Emitter::ringStage(Index k, int64_t stages) {
   return {sub(v, mul(round, c32(stages))), bitAnd(round, c32(1))};
 }
 
-static void countersOf(Operation *op, SmallVectorImpl<CounterKey> &out) {
-  if (auto acquire = dyn_cast<ProducerAcquireOp>(op))
-    out.push_back({acquire.getPipeline(), Counter::Acquire});
-  else if (auto wait = dyn_cast<ConsumerWaitOp>(op))
-    out.push_back({wait.getPipeline(), Counter::Wait});
-  else if (auto next = dyn_cast<NextItemOp>(op))
-    out.push_back({next.getItems(), Counter::Item});
-  else if (auto commit = dyn_cast<CommitOp>(op)) {
-    // Stages of a chained pipeline are not acquired: its commits count them.
-    if (auto made = commit.getPipeline().getDefiningOp<PipelineOp>(); made && made.getChain())
-      out.push_back({commit.getPipeline(), Counter::Acquire});
-  }
-}
-
-/// True when both counters advance alike in every block under `region`.
-static bool advanceAlike(Region &region, CounterKey a, CounterKey c) {
-  for (Block &block : region) {
-    int64_t balance = 0;
-    for (Operation &op : block) {
-      SmallVector<CounterKey> keys;
-      countersOf(&op, keys);
-      for (CounterKey key : keys)
-        balance += (key == a) - (key == c);
-      for (Region &inner : op.getRegions())
-        if (!advanceAlike(inner, a, c))
-          return false;
-    }
-    if (balance != 0)
-      return false;
-  }
-  return true;
-}
-
-Emitter::CounterPlan Emitter::planCounters(Operation *op) {
-  SmallVector<CounterKey> keys;
-  llvm::SmallSetVector<CounterKey, 8> changed;
-  op->walk([&](Operation *inner) {
-    keys.clear();
-    countersOf(inner, keys);
-    changed.insert(keys.begin(), keys.end());
-  });
-  CounterPlan plan;
-  for (CounterKey key : changed) {
-    Index now = counters[key];
-    bool found = false;
-    for (CounterKey other : plan.carried) {
-      Index there = counters[other];
-      bool alike = there.base == now.base;
-      for (Region &region : op->getRegions())
-        alike = alike && advanceAlike(region, key, other);
-      if (!alike)
-        continue;
-      plan.derived.push_back({key, other, now.offset - there.offset});
-      found = true;
-      break;
-    }
-    if (!found)
-      plan.carried.push_back(key);
-  }
-  return plan;
-}
-void Emitter::carryOut(const CounterPlan &plan, Regs &out) {
-  for (CounterKey key : plan.carried)
-    out.push_back(materialize(counters[key]));
-}
-void Emitter::carryIn(const CounterPlan &plan, ArrayRef<Value> in) {
-  for (auto [key, value] : llvm::zip_equal(plan.carried, in))
-    counters[key] = {value, 0};
-  for (auto &[key, other, distance] : plan.derived) {
-    Index there = counters[other];
-    counters[key] = {there.base, there.offset + distance};
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // The whole kernel
 //===----------------------------------------------------------------------===//
@@ -771,6 +705,11 @@ FailureOr<LLVM::LLVMFuncOp> Emitter::run() {
     return failure();
   }
   LLVM::ReturnOp::create(b, loc, ValueRange());
+  // Comparisons that were merged with others, for one.
+  for (Block &block : *region)
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (isOpTriviallyDead(&op))
+        op.erase();
   // Blocks that nothing reaches have no terminator of their own.
   for (Block &block : *region)
     if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>()) {

@@ -133,6 +133,7 @@ public:
     return OpT::create(b, loc, std::forward<Args>(args)...)->getResult(0);
   }
   Value add(Value a, Value c), sub(Value a, Value c), mul(Value a, Value c);
+  Value addSaturated(Value a, Value c);
   Value bitAnd(Value a, Value c), bitXor(Value a, Value c), bitOr(Value a, Value c);
   Value shr(Value a, int64_t by); // logical
   Value compare(LLVM::ICmpPredicate predicate, Value a, Value c);

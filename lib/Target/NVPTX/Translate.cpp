@@ -84,13 +84,12 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp 
       message += diagnostic.str() + "\n";
       return success();
     });
-    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is. They stand in no other's way, so
-    // one walk does, and folding is LLVM's affair.
-    OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
+    // Some nvvm ops are inline asm in disguise. They stand in no other's way, so one walk does, and folding is LLVM's
+    // affair.
     RewritePatternSet patterns(module.getContext());
     populateNVVMToLLVMConversionPatterns(patterns);
-    walkAndApplyPatterns(*copy, std::move(patterns));
-    result = translateModuleToLLVMIR(*copy, context, module.getName());
+    walkAndApplyPatterns(module, std::move(patterns));
+    result = translateModuleToLLVMIR(module, context, module.getName());
   }
   if (!result)
     return llvm::createStringError("translation to LLVM IR failed: " + message);

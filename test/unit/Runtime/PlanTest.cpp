@@ -19,13 +19,26 @@
 using namespace attnrt;
 using namespace attnrt::test;
 
-static Batch smallBatch(const Shape &shape) {
+/// Requests with so many query rows and keys, in one level.
+static Batch makeBatch(const Shape &shape, std::vector<int> rows, std::vector<int> keys) {
   Batch batch(shape);
-  batch.addRequests({1, 3, 2});
-  batch.addLevel({20, 33, 7});
+  batch.addRequests(rows);
+  batch.addLevel(keys);
   batch.fill();
   return batch;
 }
+static Batch smallBatch(const Shape &shape) { return makeBatch(shape, {1, 3, 2}, {20, 33, 7}); }
+
+namespace {
+/// What a plan gives to one of its kernels.
+struct WorkList {
+  WorkList(Plan &plan, int kernel) { EXPECT_OK(plan.items(kernel, items, count, indptr, ctas)); }
+  const AttnWorkItem *items = nullptr;
+  const int32_t *indptr = nullptr;
+  int64_t count = 0;
+  int32_t ctas = 0;
+};
+} // namespace
 
 TEST(Plan, InputErrors) {
   Shape shape;
@@ -232,21 +245,12 @@ TEST(Plan, DecodeUsesTheNarrowKernel) {
   Json m = manifest(shape);
   m["kernels"][0]["row_table"] = true;
   auto executable = load(m);
-  Batch batch(shape);
-  batch.addRequests({1, 1, 1, 100});
-  batch.addLevel({50, 60, 70, 100});
-  batch.fill();
+  Batch batch = makeBatch(shape, {1, 1, 1, 100}, {50, 60, 70, 100});
   auto plan = makePlan(executable);
   ASSERT_OK(plan->plan(batch.input(), nullptr));
-  const AttnWorkItem *items;
-  const int32_t *indptr;
-  int64_t count[3];
-  int32_t ctas;
-  for (int k = 0; k < 3; ++k)
-    ASSERT_OK(plan->items(k, items, count[k], indptr, ctas));
-  EXPECT_GT(count[0], 0); // 16 rows
-  EXPECT_EQ(count[1], 0); // 64 rows
-  EXPECT_GT(count[2], 0); // 96 rows
+  EXPECT_GT(WorkList(*plan, 0).count, 0); // 16 rows
+  EXPECT_EQ(WorkList(*plan, 1).count, 0); // 64 rows
+  EXPECT_GT(WorkList(*plan, 2).count, 0); // 96 rows
 }
 
 // A largest class of 192 rows, whose kernel has tiles of 176 keys: requests end within tiles, chunks begin at multiples
@@ -257,23 +261,16 @@ TEST(Plan, ClassesThatAreNoPowersOfTwo) {
   m["kernels"][2]["rows"] = 192;
   m["kernels"][2]["keys"] = 176;
   auto executable = load(m);
-  Batch batch(shape);
-  batch.addRequests({65, 192, 193, 500});
-  batch.addLevel({65, 192, 1000, 5000});
-  batch.fill();
+  Batch batch = makeBatch(shape, {65, 192, 193, 500}, {65, 192, 1000, 5000});
   auto plan = makePlan(executable);
   ASSERT_OK(plan->plan(batch.input(), nullptr));
-  const AttnWorkItem *items;
-  const int32_t *indptr;
-  int64_t count;
-  int32_t ctas;
-  ASSERT_OK(plan->items(2, items, count, indptr, ctas));
+  WorkList work(*plan, 2);
   int64_t rows = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    EXPECT_LE(items[i].rows, 192);
-    EXPECT_EQ(items[i].row0 % 192, 0);
-    EXPECT_EQ(items[i].klo % 176, 0);
-    rows += items[i].klo == 0 ? items[i].rows : 0;
+  for (int64_t i = 0; i < work.count; ++i) {
+    EXPECT_LE(work.items[i].rows, 192);
+    EXPECT_EQ(work.items[i].row0 % 192, 0);
+    EXPECT_EQ(work.items[i].klo % 176, 0);
+    rows += work.items[i].klo == 0 ? work.items[i].rows : 0;
   }
   EXPECT_EQ(rows, (65 + 192 + 193 + 500) * shape.headsQo);
 }
@@ -281,22 +278,15 @@ TEST(Plan, ClassesThatAreNoPowersOfTwo) {
 TEST(Plan, SplitsOneLongRequest) {
   Shape shape;
   auto executable = load(manifest(shape));
-  Batch batch(shape);
-  batch.addRequests({1});
-  batch.addLevel({8000});
-  batch.fill();
+  Batch batch = makeBatch(shape, {1}, {8000});
   PlanOptions options;
   options.ctas = 16;
   auto plan = makePlan(executable, options);
   ASSERT_OK(plan->plan(batch.input(), nullptr));
-  const AttnWorkItem *items;
-  const int32_t *indptr;
-  int64_t count;
-  int32_t ctas;
-  ASSERT_OK(plan->items(0, items, count, indptr, ctas));
-  EXPECT_EQ(count, 16); // two heads in eight pieces
-  for (int c = 0; c < ctas; ++c)
-    EXPECT_EQ(indptr[c + 1] - indptr[c], 1);
+  WorkList work(*plan, 0);
+  EXPECT_EQ(work.count, 16); // two heads in eight pieces
+  for (int c = 0; c < work.ctas; ++c)
+    EXPECT_EQ(work.indptr[c + 1] - work.indptr[c], 1);
   ASSERT_OK(plan->run(batch.operands(), nullptr));
   EXPECT_EQ(batch.check(), "");
 }
@@ -317,16 +307,13 @@ TEST(Plan, SectionsOfTheSharedCache) {
     options.cache = cache;
     auto plan = makePlan(executable, options);
     EXPECT_OK(plan->plan(batch.input(), nullptr));
-    const AttnWorkItem *items;
-    const int32_t *indptr;
-    int64_t count;
-    int32_t ctas;
-    EXPECT_OK(plan->items(2, items, count, indptr, ctas));
-    EXPECT_EQ(count, 4 * 4 * shape.headsQo); // requests, row tiles, heads
+    WorkList work(*plan, 2);
+    EXPECT_EQ(work.count, 4 * 4 * shape.headsQo); // requests, row tiles, heads
     int changes = 0;
-    for (int c = 0; c < ctas; ++c)
-      for (int i = indptr[c]; i + 1 < indptr[c + 1]; ++i)
-        changes += items[i].request != items[i + 1].request || items[i].head / 2 != items[i + 1].head / 2;
+    for (int c = 0; c < work.ctas; ++c)
+      for (int i = work.indptr[c]; i + 1 < work.indptr[c + 1]; ++i)
+        changes +=
+            work.items[i].request != work.items[i + 1].request || work.items[i].head / 2 != work.items[i + 1].head / 2;
     EXPECT_OK(plan->run(batch.operands(), nullptr));
     EXPECT_EQ(batch.check(), "");
     return changes;
@@ -351,10 +338,7 @@ TEST(Plan, RangeWithoutParameters) {
   aware["range"]["code"] = Json::array({{"const", 8, 0}, {"mul", 10, 8, 5}, {"add", 9, 0, 1}, {"add", 9, 9, 10}});
   auto lists = [&](const Json &m, bool params) {
     auto executable = load(m);
-    Batch batch(shape);
-    batch.addRequests({300});
-    batch.addLevel({300});
-    batch.fill();
+    Batch batch = makeBatch(shape, {300}, {300});
     PlanOptions options;
     options.ctas = 3;
     auto plan = makePlan(executable, options);
@@ -362,14 +346,10 @@ TEST(Plan, RangeWithoutParameters) {
     if (!params)
       input.params.clear();
     EXPECT_OK(plan->plan(input, nullptr));
-    const AttnWorkItem *items;
-    const int32_t *indptr;
-    int64_t count;
-    int32_t ctas;
-    EXPECT_OK(plan->items(2, items, count, indptr, ctas));
+    WorkList work(*plan, 2);
     std::vector<int32_t> order;
-    for (int64_t i = 0; i < count; ++i)
-      order.push_back(items[i].qpos0);
+    for (int64_t i = 0; i < work.count; ++i)
+      order.push_back(work.items[i].qpos0);
     return order;
   };
   EXPECT_EQ(lists(causal, false), lists(causal, true));

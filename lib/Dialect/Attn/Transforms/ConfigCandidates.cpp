@@ -144,7 +144,7 @@ private:
       for (int64_t keys = leastKeys; keys <= mostKeys; keys += 16)
         for (int64_t stages : {2, 3})
           for (bool qInRegisters : {true, false}) {
-            if (!whyNoConsumers(op, rows, keys, choosePack(op, rows), target).empty())
+            if (!whyNoConsumers(op, rows, keys, target).empty())
               continue;
             bool turns = rows > 64 && !transformsKeys();
             ConfigAttr config = make(rows, keys, stages, rows / 16, 1, rows / 64, qInRegisters, turns);

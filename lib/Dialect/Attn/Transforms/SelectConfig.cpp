@@ -12,6 +12,7 @@
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Dialect/Attn/Transforms/Dependence.h"
 #include "attn/Target/RoleRegisters.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -54,8 +55,7 @@ static bool transformsHeads(AttentionOp op) {
                                         [&](HookKind kind) { return hasHook(op, kind); });
 }
 
-std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack,
-                                       const TargetInfo &target) {
+std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, const TargetInfo &target) {
   if (!target.wgmma)
     return target.chip.str() + " has no warpgroup products";
   if (!target.tma)
@@ -81,23 +81,6 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
   if (keys % block != 0 && block % keys != 0)
     return llvm::formatv("column blocks of {0} keys and tiles of {1} do not divide one another", block, keys);
   return "";
-}
-
-/// True when `value` follows from the position of a key; `rows` when from something else that differs between logits.
-static bool dependsOnKey(Value value, bool &rows) {
-  SmallVector<Value> work = {value};
-  llvm::SmallDenseSet<Value> seen;
-  bool key = false;
-  while (!work.empty()) {
-    Value next = work.pop_back_val();
-    Operation *op = next.getDefiningOp();
-    if (!op || !seen.insert(next).second)
-      continue;
-    key |= isa<KVPosOp>(op);
-    rows |= isa<QPosOp, RowOp>(op);
-    llvm::append_range(work, op->getOperands());
-  }
-  return key;
 }
 
 /// Registers that the hooks of a step keep beside its tiles, where ptxas has no other warps to hide behind (seen on the
@@ -141,11 +124,11 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
   for (HookKind kind : {HookKind::Logits, HookKind::Mask})
     if (HookOp hook = variant.getHook(kind))
       hook.getBody().walk([&](memref::LoadOp load) {
-        bool perRow = false, perKey = false;
+        Dependence all;
         for (Value index : load.getIndices())
-          perKey |= dependsOnKey(index, perRow);
-        if (perKey)
-          loads = std::max<int64_t>(loads, perRow ? 104 : 16);
+          all |= findDependence(index);
+        if (all.key)
+          loads = std::max<int64_t>(loads, all.row ? 104 : 16);
       });
   registers += loads;
   return registers;
@@ -255,7 +238,7 @@ LogicalResult mlir::attn::verifyConfig(AttentionOp op, ConfigAttr config, const 
   if (config.getLoad() == LoadPath::Tma && !target->tma)
     return error() << target->chip << " has no tensor copies; use load = gather";
   if (consumers > 0) {
-    std::string why = whyNoConsumers(op, rows, keys, pack, *target);
+    std::string why = whyNoConsumers(op, rows, keys, *target);
     if (!why.empty())
       return error() << why << "; use consumers = 0 and load = gather";
     if (groups != 1)

@@ -34,7 +34,7 @@ ConfigNeeds estimateNeeds(AttentionOp op, ConfigAttr config, const ::attn::Targe
 
 /// Why a tile of that size cannot have consumers (a producer warp with tensor copies, warpgroup products); empty when
 /// it can. The passes behind `attn-gpu-pipeline` take whatever this admits.
-std::string whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, int64_t pack, const ::attn::TargetInfo &target);
+std::string whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, const ::attn::TargetInfo &target);
 
 /// Registers that a thread of that config has, of those that compute.
 int64_t getRegisterLimit(AttentionOp op, ConfigAttr config);
