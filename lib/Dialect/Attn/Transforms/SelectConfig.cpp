@@ -83,6 +83,18 @@ std::string mlir::attn::whyNoConsumers(AttentionOp op, int64_t rows, int64_t key
   return "";
 }
 
+/// Whether a hook makes more of the positions of keys than sums and differences, which fold into constants.
+static bool keepsPositions(HookOp hook) {
+  return hook.getBody()
+      .walk([](Operation *op) {
+        bool folds = isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp, arith::SIToFPOp>(op);
+        bool reads = llvm::any_of(op->getOperands(),
+                                  [](Value v) { return v.getType().isIntOrIndex() && findDependence(v).key; });
+        return reads && !folds ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Registers that the hooks of a step keep beside its tiles, where ptxas has no other warps to hide behind (seen on the
 /// example variants): a logits hook's temporaries, the addresses of what a mask reads for each logit.
 static int64_t hookRegisters(AttentionOp op, int64_t keys) {
@@ -103,20 +115,9 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
                         .wasInterrupted();
     int64_t longer = std::max<int64_t>(op.getHeadDimQk() - op.getHeadDimVo(), 0);
     registers = accurate ? 36 + longer / 8 : 16;
-    // Each of a thread's columns keeps its position, unless sums and differences of it fold into constants.
-    bool keeps = logits.getBody()
-                     .walk([](Operation *op) {
-                       bool other = false;
-                       bool folds = isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp, arith::SIToFPOp>(op);
-                       return !folds && llvm::any_of(op->getOperands(),
-                                                     [&](Value v) {
-                                                       return v.getType().isIntOrIndex() && dependsOnKey(v, other);
-                                                     })
-                                  ? WalkResult::interrupt()
-                                  : WalkResult::advance();
-                     })
-                     .wasInterrupted();
-    registers += keeps ? 16 + keys / 4 : 0;
+    // Each of a thread's columns keeps its position.
+    if (keepsPositions(logits))
+      registers += 16 + keys / 4;
   }
   if (variant.getHook(HookKind::Query)) // consumers transform their rows
     registers += 24;
