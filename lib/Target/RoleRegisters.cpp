@@ -13,6 +13,7 @@
 
 #include "attn/Target/RoleRegisters.h"
 #include <algorithm>
+#include <cstdlib>
 
 using namespace attn;
 
@@ -32,6 +33,8 @@ static int64_t getProducer(const RoleWork &work) {
 RoleRegisters attn::getRoleRegisters(const RoleWork &work) {
   int64_t warpgroups = work.consumers + 1 + work.hooks;
   int64_t share = std::min<int64_t>(65536 / 128 / warpgroups / 8 * 8, 248); // what a thread is launched with
+  if (getenv("G2_W4") && work.pages && work.consumers == 2)
+    return {216, 40, 0};
   int64_t least = getProducer(work), all = share * warpgroups;
   int64_t consumer = std::min<int64_t>(240, (all - least - (work.hooks ? kTransformer : 0)) / work.consumers / 8 * 8);
   int64_t rest = all - consumer * work.consumers;

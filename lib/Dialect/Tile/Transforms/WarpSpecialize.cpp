@@ -200,7 +200,7 @@ static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) 
     if (ring.gather)
       ring.producer = producers.size();
   if (llvm::any_of(plan.rings, isGathered))
-    producers.push_back({"gather", kGatherWarps});
+    producers.push_back({"gather", getenv("G2_W4") ? 4 : kGatherWarps});
   return producers;
 }
 
