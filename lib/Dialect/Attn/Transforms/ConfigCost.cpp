@@ -79,8 +79,10 @@ double mlir::attn::estimateCost(AttentionOp op, ConfigAttr config, const TargetI
     double query = std::max(keys / 2, (config.getQInRegisters() ? 0 : 16) + keys / 4) / (keys / 2);
     products = scores / kProductsWgmma * (dqk * query * (config.getQInRegisters() ? 1 : 1.02) + dvo);
     visible = getVisible(consumers);
-    // Without a second stage for Q the next item's products do not start behind this one's last.
-    item = getQueryStages(op, config, target) > 1 ? 800 : 2500;
+    // Without a second stage for Q the next item's products do not start behind this one's last; without a third those
+    // of short items wait until the results before them have left.
+    int64_t queries = getQueryStages(op, config, target);
+    item = queries == 1 ? 2500 : queries == 2 ? 900 : 600;
   } else {
     // Every warp reads all of K and V from shared memory, which takes as long as the products of 14 rows.
     double warpRows = rows / config.getWarps() * config.getGroups();

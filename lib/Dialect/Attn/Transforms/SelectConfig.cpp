@@ -120,9 +120,20 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
                         .wasInterrupted();
     int64_t longer = std::max<int64_t>(op.getHeadDimQk() - op.getHeadDimVo(), 0);
     registers = accurate ? 36 + longer / 8 : 16;
-    // Each of a thread's columns keeps its position.
-    if (logits.getBody().walk([](KVPosOp) { return WalkResult::interrupt(); }).wasInterrupted())
-      registers += 16 + keys / 4;
+    // Each of a thread's columns keeps its position, unless sums and differences of it fold into constants.
+    bool keeps = logits.getBody()
+                     .walk([](Operation *op) {
+                       bool other = false;
+                       bool folds = isa<arith::AddIOp, arith::SubIOp, arith::IndexCastOp, arith::SIToFPOp>(op);
+                       return !folds && llvm::any_of(op->getOperands(),
+                                                     [&](Value v) {
+                                                       return v.getType().isIntOrIndex() && dependsOnKey(v, other);
+                                                     })
+                                  ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+                     })
+                     .wasInterrupted();
+    registers += keeps ? 16 + keys / 4 : 0;
   }
   if (variant.getHook(HookKind::Query)) // consumers transform their rows
     registers += 24;
@@ -153,7 +164,10 @@ bool mlir::attn::keepsQInRegisters(AttentionOp op, ConfigAttr config) {
 int64_t mlir::attn::getQueryStages(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
   ConfigNeeds needs = estimateNeeds(op, config, target);
   int64_t tile = config.getRows() * llvm::alignTo(op.getHeadDimQk(), 64) * bytesOf(op.getQ());
-  return needs.sharedMemory + 3072 + tile <= target.sharedPerCta ? 2 : 1;
+  for (int64_t stages : {3, 2})
+    if (needs.sharedMemory + 1024 + (stages - 1) * tile <= target.sharedPerCta)
+      return stages;
+  return 1;
 }
 
 ConfigNeeds mlir::attn::estimateNeeds(AttentionOp op, ConfigAttr config, const TargetInfo &target) {

@@ -180,7 +180,8 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 static constexpr int64_t kGatherWarps = 2;
 
 /// Producers: one warp for tensor copies, or one for each paged view of the key loop, whose boxes take a warp a good
-/// part of a step; keys that are gathered have a role of their own.
+/// part of a step; keys that are gathered have a role of their own. So has the query tile: a warp that also loads keys
+/// comes to the next item when the consumers are nearly there, and query tiles come from far.
 static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) {
   SmallVector<std::pair<std::string, int64_t>> producers; // names and warps
   auto isGathered = [](auto &entry) { return entry.second.gather; };
@@ -195,6 +196,14 @@ static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) 
       producers.push_back({"producer" + std::to_string(producers.size() + 1), 1});
     }
     first = false;
+  }
+  bool looped = llvm::any_of(plan.rings, [](auto &entry) { return entry.second.looped && !entry.second.gather; });
+  bool once = llvm::any_of(plan.rings, [](auto &entry) { return !entry.second.looped && !entry.second.gather; });
+  if (looped && once) {
+    for (auto &[view, ring] : plan.rings)
+      if (!ring.looped && !ring.gather)
+        ring.producer = producers.size();
+    producers.push_back({"query", 1});
   }
   for (auto &[view, ring] : plan.rings)
     if (ring.gather)
@@ -216,20 +225,24 @@ static bool wantsRowGroups(Value view, const Ring &ring) {
          shape[1] % swizzle.getPanel() == 0 && type.getShape()[1] == shape[1];
 }
 
-/// Stages of what is loaded once an item: two where they fit, so that the next item's tile is there in time.
+/// Stages of what is loaded once an item: one is in use, the next item's has arrived, and results of the item before
+/// leave through the third (tile-store-role); two, or one, where three do not fit.
 static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
   auto target = plan.kernel->getAttrOfType<mlir::attn::TargetAttr>("target");
   const ::attn::TargetInfo *info = target ? ::attn::findTarget(target.getChip()) : nullptr;
   if (!info)
     return 1;
-  int64_t bytes = 4096; // barriers, words, alignment
+  int64_t fixed = 2048, each = 0; // barriers and words, stages of keys; a stage of what is loaded once
   for (auto &[view, ring] : plan.rings) {
-    int64_t each = llvm::alignTo(ring.type.getBytes(), 1024);
+    int64_t bytes = llvm::alignTo(ring.type.getBytes(), 1024);
     if (ring.made != ring.type)
-      each += llvm::alignTo(ring.made.getBytes(), 1024);
-    bytes += each * (ring.looped ? config.getStages() : 2);
+      bytes += llvm::alignTo(ring.made.getBytes(), 1024);
+    (ring.looped ? fixed : each) += bytes * (ring.looped ? config.getStages() : 1);
   }
-  return bytes <= info->sharedPerCta ? 2 : 1;
+  for (int64_t stages : {3, 2})
+    if (fixed + stages * each <= info->sharedPerCta)
+      return stages;
+  return 1;
 }
 
 static LogicalResult specializeKernel(KernelOp kernel) {
