@@ -66,7 +66,7 @@ public:
     gather = load && isGather(load);
   }
   LogicalResult run();
-  /// Of a gather: ...
+  /// The same for a gather from pages.
   LogicalResult runGather();
   /// Only the lookups of `run`, where there is one for each row; does not touch the stage.
   LogicalResult lookUpAhead();
@@ -75,20 +75,21 @@ private:
   LogicalResult prepare();
   void choose();
   LogicalResult findAddresses();
-  bool offsets() { return gather && ViewOp(view.op).getResult().getType().isPaged() && !getenv("G2_SLOW"); }
   bool readsWholePages();
   FailureOr<Regs> lookUp();
+  FailureOr<Regs> lookUpUnits();
   LogicalResult findPages();
   LogicalResult lookUpRows();
   Index localRow(int64_t t);
   Value stepBytes();
+  Value rowOfLane(int64_t s);
   Value place(int64_t t, const Column &column);
   Value placeAnywhere(Value row, const Column &column);
   Value shared(Value bytes, int64_t constant);
   Value swizzled(Value row, Value within);
   Column column(int64_t c);
-  void copyWhole(ArrayRef<Column> columns, const Regs &looked);
-  void copyAny(ArrayRef<Column> columns, const Regs &looked);
+  void copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units);
+  LogicalResult copyAny(ArrayRef<Column> columns);
 
   Emitter &e;
   Operation *op;
@@ -115,7 +116,7 @@ private:
 void Copier::choose() {
   int64_t chunks = tileBytes / granule, warps = e.group.warps;
   // The lanes of a row of a gather have a panel, so that the panels of a row are constants apart at both ends.
-  int64_t most = gather && !getenv("G2_L16") ? shape.rowBytes / granule : 32;
+  int64_t most = gather ? shape.rowBytes / granule : 32;
   lanesPerRow = std::min<int64_t>(most, llvm::PowerOf2Ceil(chunks));
   rowsAtOnce = 32 / lanesPerRow;
   columnSteps = llvm::divideCeil(chunks, lanesPerRow);
@@ -133,7 +134,7 @@ void Copier::choose() {
     step = stride;
     steps = rows / stride;
   }
-  hidden = gather && !getenv("G2_HIDE") ? e.group.lane : hiddenLane(e);
+  hidden = hiddenLane(e);
   laneRow = e.shr(hidden, llvm::Log2_64(lanesPerRow));
   laneChunk = e.bitAnd(hidden, e.c32(lanesPerRow - 1));
   warpRow = e.mul(e.group.warp, e.c32(blocks ? perWarp : rowsAtOnce));
@@ -279,34 +280,25 @@ LogicalResult Copier::lookUpRows() {
   return success();
 }
 
-/// Low and high half of the addresses of the warp's rows, 32 at a time. The lanes that share a row when they copy hold
-/// all rows that they will copy, so that a shuffle takes the number of a lane among them, which is a constant.
+/// The row of the warp's block, of those from `s` on, that a lane looks up. The lanes that share a row when they copy
+/// hold all rows that they will copy, so that a shuffle takes the number of a lane among them, which is a constant.
+Value Copier::rowOfLane(int64_t s) {
+  Value within = e.add(e.mul(laneChunk, e.c32(rowsAtOnce)), laneRow);
+  // Lanes past the warp's block would look up rows that nobody asks for.
+  if (perWarp - s < 32)
+    within = leaf.rem(within, perWarp - s);
+  Value row = e.add(e.add(warpRow, within), e.c32(s));
+  return lastRow ? Value(LLVM::SMinOp::create(e.b, e.loc, row, lastRow)) : row;
+}
+
+/// Low and high half of the addresses of the warp's rows, 32 at a time.
 FailureOr<Regs> Copier::lookUp() {
-  if (auto known = e.rowAddresses.find(op); known != e.rowAddresses.end())
-    return known->second;
   Regs looked;
   for (int64_t s = 0; s < perWarp; s += 32) {
-    Value within = e.add(e.mul(laneChunk, e.c32(rowsAtOnce)), laneRow);
-    // Lanes past the warp's block would look up rows that nobody asks for.
-    if (perWarp - s < 32)
-      within = leaf.rem(within, perWarp - s);
-    Value row = e.add(e.add(warpRow, within), e.c32(s));
-    if (lastRow)
-      row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
-    if (offsets() && getenv("G2_PF")) {
-      ViewType type = ViewOp(view.op).getResult().getType();
-      Value before = e.sub(e.add(e.narrow(row0), row), e.c32(rows));
-      before = LLVM::SMaxOp::create(e.b, e.loc, before, e.c32(0));
-      Index entry = e.addIndex(view.first, {leaf.div(before, type.getPage()), 0});
-      Value at = LLVM::GEPOp::create(e.b, e.loc, e.global, cast<MemRefType>(view.pages.getType()).getElementType(), e.pointer(view.pages),
-                                   ArrayRef<LLVM::GEPArg>{e.widen(entry)});
-      NVVM::InlinePtxOp::create(e.b, e.loc, TypeRange(), ValueRange{at}, ValueRange(), e.b.getStringAttr("prefetch.global.L1 [$0];"), Value());
-    }
-    FailureOr<Value> address = offsets() ? guardedRow(e, view, e.addIndex(row0, {row, 0}), rowOffset, e.c64(0))
-                                      : guardedRowAddress(e, view, e.addIndex(row0, {row, 0}));
+    FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, {rowOfLane(s), 0}));
     if (failed(address))
       return failure();
-    Value bits = offsets() ? *address : Value(LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, *address));
+    Value bits = LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, *address);
     Value low = LLVM::TruncOp::create(e.b, e.loc, e.i32, bits);
     Value high = LLVM::TruncOp::create(e.b, e.loc, e.i32, LLVM::LShrOp::create(e.b, e.loc, bits, e.c64(32)));
     looked.append({low, high});
@@ -314,12 +306,35 @@ FailureOr<Regs> Copier::lookUp() {
   return looked;
 }
 
+/// Of a gather: offsets of the warp's rows in granules, 32 rows at a time; behind them whether these are the offsets,
+/// that is whether all rows exist and none is 2^32 granules away.
+FailureOr<Regs> Copier::lookUpUnits() {
+  if (auto known = e.rowAddresses.find(op); known != e.rowAddresses.end())
+    return known->second;
+  Regs looked;
+  Value near;
+  int64_t elements = granule / elementBytes;
+  for (int64_t s = 0; s < perWarp; s += 32) {
+    FailureOr<Value> offset = guardedRow(e, view, e.addIndex(row0, {rowOfLane(s), 0}), rowOffset, e.c64(0));
+    if (failed(offset))
+      return failure();
+    Value units = e.shr(*offset, llvm::Log2_64(elements));
+    Value fits = e.compare(LLVM::ICmpPredicate::ult, units, e.c64(int64_t(1) << 32));
+    looked.push_back(LLVM::TruncOp::create(e.b, e.loc, e.i32, units));
+    near = near ? e.bitAnd(near, fits) : fits;
+  }
+  near = NVVM::VoteSyncOp::create(e.b, e.loc, e.i1, e.c32(-1), near, NVVM::VoteSyncKind::all);
+  if (view.rows)
+    near = e.bitAnd(near, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows),
+                                    e.add(e.narrow(row0), e.c32(rows))));
+  looked.push_back(near);
+  return looked;
+}
+
 LogicalResult Copier::lookUpAhead() {
   if (failed(prepare()))
     return failure();
-  if (!offsets() && (!blocks || readsWholePages()))
-    return success();
-  FailureOr<Regs> looked = lookUp();
+  FailureOr<Regs> looked = lookUpUnits();
   if (failed(looked))
     return failure();
   e.rowAddresses[op] = *looked;
@@ -428,97 +443,77 @@ LogicalResult Copier::run() {
         Value row = lastRow ? e.narrow(localRow(t)) : e.c32(t * step);
         bytes = e.select(e.compare(LLVM::ICmpPredicate::sgt, left, row), valid, e.c32(0));
       }
-      leaf.cpAsync(to, leaf.shift(addresses[t], at.bytes), bytes, granule);
+      leaf.cpAsync(to, leaf.shift(leaf.shift(addresses[t], at.bytes), at.global), bytes, granule);
     }
   }
   return success();
 }
 
-/// A gather of rows that any lane looked up. The usual block has all its rows, at offsets that fit in 32 bits when
-/// counted in granules: a copy of a panel takes little more than the copy itself. Other blocks take a loop.
+/// Instructions are dear beside the consumers' (a warp issues one in five cycles or so), so a copy of the usual block
+/// takes few beside the copy itself: no predicates, one shuffle and one multiplication for all copies of a row, constant
+/// steps from panel to panel. A block that ends within the rows, or has rows that are far away, takes a loop.
 LogicalResult Copier::runGather() {
   if (failed(prepare()))
     return failure();
-  FailureOr<Regs> looked = lookUp();
+  FailureOr<Regs> looked = lookUpUnits();
   if (failed(looked))
     return failure();
   offset = e.smemOffset(dest);
   SmallVector<Column> columns;
   for (int64_t c = 0; c < columnSteps; ++c)
     columns.push_back(column(c));
-  Value near;
-  int64_t spare = llvm::Log2_64(granule / elementBytes);
-  for (size_t s = 1; s < looked->size(); s += 2) {
-    Value fits = e.compare(LLVM::ICmpPredicate::ult, (*looked)[s], e.c32(1 << spare));
-    near = near ? e.bitAnd(near, fits) : fits;
-  }
-  near = NVVM::VoteSyncOp::create(e.b, e.loc, e.i1, e.c32(-1), near, NVVM::VoteSyncKind::all);
-  if (view.rows)
-    near = e.bitAnd(near, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows),
-                                    e.add(e.narrow(row0), e.c32(rows))));
   Block *whole = e.newBlock(), *any = e.newBlock(), *done = e.newBlock();
-  LLVM::CondBrOp::create(e.b, e.loc, near, whole, ValueRange(), any, ValueRange());
+  LLVM::CondBrOp::create(e.b, e.loc, looked->back(), whole, ValueRange(), any, ValueRange());
   e.enter(whole);
-  copyWhole(columns, *looked);
+  copyWhole(columns, ArrayRef(*looked).drop_back());
   LLVM::BrOp::create(e.b, e.loc, ValueRange(), done);
   e.enter(any);
-  copyAny(columns, *looked);
+  if (failed(copyAny(columns)))
+    return failure();
   LLVM::BrOp::create(e.b, e.loc, ValueRange(), done);
   e.enter(done);
   return success();
 }
 
-void Copier::copyWhole(ArrayRef<Column> columns, const Regs &looked) {
-  SmallVector<Value> units, starts;
-  int64_t spare = llvm::Log2_64(granule / elementBytes);
-  for (size_t s = 0; s < looked.size(); s += 2)
-    units.push_back(e.intrinsic("llvm.fshr.i32", ValueRange{looked[s + 1], looked[s], e.c32(spare)}, e.i32));
+void Copier::copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units) {
+  SmallVector<Value> starts; // of the columns in row 0 of the buffer
   for (const Column &column : columns)
-    starts.push_back(leaf.shift(e.pointer(view.source), column.bytes));
+    starts.push_back(column.global ? starts.front() : leaf.shift(e.pointer(view.source), column.bytes));
   for (int64_t t = 0; t < steps; ++t) {
     Value unit = leaf.shuffle(units[t / lanesPerRow], t % lanesPerRow, lanesPerRow);
     Value bytes = LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, unit),
                                       e.c64(llvm::Log2_64(granule)));
-    for (auto [column, start] : llvm::zip(columns, starts)) {
-      bool apart = column.global && column.bytes == columns[0].bytes;
-      Value from = leaf.shift(apart ? starts[0] : start, bytes);
-      leaf.cpAsync(place(t, column), leaf.shift(from, column.global), column.valid, granule);
-    }
+    for (auto [column, start] : llvm::zip(columns, starts))
+      leaf.cpAsync(place(t, column), leaf.shift(leaf.shift(start, bytes), column.global), column.valid, granule);
   }
 }
 
-void Copier::copyAny(ArrayRef<Column> columns, const Regs &looked) {
-  for (int64_t s = 0; s < static_cast<int64_t>(looked.size()) / 2; ++s) {
-    int64_t turns = std::min(steps - s * lanesPerRow, lanesPerRow);
-    Block *header = e.newBlock({e.i32}), *next = e.newBlock();
-    LLVM::BrOp::create(e.b, e.loc, ValueRange{e.c32(0)}, header);
-    e.enter(header);
-    Value turn = header->getArgument(0);
-    Value low = leaf.shuffle(looked[2 * s], turn, lanesPerRow), high = leaf.shuffle(looked[2 * s + 1], turn, lanesPerRow);
-    Value wide = LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, high), e.c64(32));
-    wide = LLVM::OrOp::create(e.b, e.loc, wide, LLVM::ZExtOp::create(e.b, e.loc, e.i64, low));
-    Value from = leaf.shift(e.pointer(view.source), e.mul(wide, e.c64(elementBytes)));
-    Value row = e.add(first, e.mul(e.add(turn, e.c32(s * lanesPerRow)), e.c32(step)));
-    if (lastRow)
-      row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
-    Value exists;
-    if (view.rows)
-      exists = e.compare(LLVM::ICmpPredicate::slt, e.add(e.narrow(row0), row), e.narrow(*view.rows));
-    for (const Column &column : columns) {
-      Value bytes = column.valid;
-      if (exists)
-        bytes = e.select(exists, bytes ? bytes : e.c32(granule), e.c32(0));
-      leaf.cpAsync(placeAnywhere(row, column), leaf.shift(leaf.shift(from, column.bytes), column.global), bytes,
-                   granule);
-    }
-    Value following = e.add(turn, e.c32(1));
-    Value more = e.compare(LLVM::ICmpPredicate::slt, following, e.c32(turns));
-    Block *back = e.newBlock();
-    LLVM::CondBrOp::create(e.b, e.loc, more, back, ValueRange(), next, ValueRange());
-    e.enter(back);
-    branchBack(e, header, {following});
-    e.enter(next);
+/// Row by row, looked up again where it is copied.
+LogicalResult Copier::copyAny(ArrayRef<Column> columns) {
+  Block *header = e.newBlock({e.i32}), *back = e.newBlock(), *next = e.newBlock();
+  LLVM::BrOp::create(e.b, e.loc, ValueRange{e.c32(0)}, header);
+  e.enter(header);
+  Value passed = header->getArgument(0), row = e.add(first, passed);
+  if (lastRow)
+    row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
+  Index at = e.addIndex(row0, {row, 0});
+  FailureOr<Value> from = guardedRowAddress(e, view, at);
+  if (failed(from))
+    return failure();
+  Value exists = rowExists(e, view, at);
+  for (const Column &column : columns) {
+    Value bytes = column.valid;
+    if (exists)
+      bytes = e.select(exists, bytes ? bytes : e.c32(granule), e.c32(0));
+    leaf.cpAsync(placeAnywhere(row, column), leaf.shift(leaf.shift(*from, column.bytes), column.global), bytes, granule);
   }
+  Value following = e.add(passed, e.c32(step));
+  Value more = e.compare(LLVM::ICmpPredicate::slt, following, e.c32(steps * step));
+  LLVM::CondBrOp::create(e.b, e.loc, more, back, ValueRange(), next, ValueRange());
+  e.enter(back);
+  branchBack(e, header, {following});
+  e.enter(next);
+  return success();
 }
 
 LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Value row, const Smem &dest) {
@@ -528,9 +523,8 @@ LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Value 
   auto known = op->getAttrOfType<IntegerAttr>(kRowDivisor);
   Copier copier(e, op, view, e.index(row), dest, *shape, known ? known.getInt() : 1);
   auto load = dyn_cast<LoadAsyncOp>(op);
-  if (load && isGather(load) && load.getView().getType().isPaged() && !getenv("G2_SLOW"))
-    return copier.runGather();
-  return copier.run();
+  bool gather = load && isGather(load) && load.getView().getType().isPaged();
+  return gather ? copier.runGather() : copier.run();
 }
 
 //===----------------------------------------------------------------------===//

@@ -252,7 +252,7 @@ static LogicalResult emitWait(Emitter &e, ConsumerWaitOp op) {
   Index &k = e.counter(op.getPipeline(), Counter::Wait);
   auto [stage, parity] = e.ringStage(k, p.type.getStages());
   waitBarrier(e, barrierAt(e, p.full, stage), parity);
-  if (p.gathered && readsAsync(roleOf(op)) && !getenv("G2_NOFENCE"))
+  if (p.gathered && readsAsync(roleOf(op)))
     NVVM::FenceProxyOp::create(e.b, e.loc, NVVM::ProxyKind::async_shared,
                                NVVM::SharedSpaceAttr::get(e.context, NVVM::SharedSpace::shared_cta));
   e.smems[op.getSlot()] = slotAt(e, p, stage);

@@ -281,4 +281,5 @@ def main():
     print("OK: %d items, error %.2g, lse %.2g" % (len(items), worst, worst_lse))
 
 
-main()
+if __name__ == "__main__":
+    main()

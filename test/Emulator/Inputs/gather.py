@@ -33,7 +33,7 @@ def main():
     stride = a.stride or dense
     numbers = rng.permutation(pages)
     table = np.append(numbers, 1 << 30).astype(np.int32)  # past the end: must not be looked up
-    pool = mmap.mmap(-1, stride * pages + 64, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE)
+    pool = mmap.mmap(-1, stride * pages + 64, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
     memory = np.frombuffer(pool, np.uint8)
     start = memory.ctypes.data
     content = rng.integers(0, 256, (pages, a.page, 2, row), np.uint8)
