@@ -40,7 +40,8 @@ RoleRegisters attn::getRoleRegisters(const RoleWork &work) {
   int64_t producers = hasGatherers(work) ? 2 : 1, warpgroups = work.consumers + producers + work.hooks;
   int64_t share = std::min<int64_t>(65536 / 128 / warpgroups / 8 * 8, 248); // what a thread is launched with
   int64_t least = getProducer(work), all = share * warpgroups;
-  int64_t consumer = std::min<int64_t>(240, (all - producers * least - (work.hooks ? kTransformer : 0)) / work.consumers / 8 * 8);
+  int64_t consumer =
+      std::min<int64_t>(240, (all - producers * least - (work.hooks ? kTransformer : 0)) / work.consumers / 8 * 8);
   int64_t rest = all - consumer * work.consumers;
   int64_t transformer = work.hooks ? std::min<int64_t>(rest - least, 160) / 8 * 8 : 0;
   int64_t producer = std::min<int64_t>((rest - transformer) / producers / 8 * 8, 128);

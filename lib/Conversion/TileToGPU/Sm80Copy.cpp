@@ -10,7 +10,11 @@
 // apart: one address is computed, the others are sums. Pages that hold whole
 // blocks of a warp cost one table read each; other pages one for each row (a
 // lane looks up one row of the warp's block, others get the address by shuffle).
-// Roles that gather copy the same way, and look up before they wait for a stage.
+//
+// Roles that gather from pages look up before they wait for a stage. They issue
+// one instruction in several cycles beside the consumers, so whole blocks take
+// few: the lanes of a row have 128 bytes of it, a panel, and other panels of the
+// row are constants away.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,10 +56,10 @@ namespace {
 class Copier {
   /// A lane's granule in one of the column steps, in every row.
   struct Column {
-    Value chunkPart; // bytes of its panel and of the granule within its 16-byte chunk
-    Value within;    // chunk within the panel
-    Value bytes;     // from the start of the row in global memory
-    Value valid;     // bytes that exist; null: all of them
+    Value chunkPart;                // bytes of its panel and of the granule within its 16-byte chunk
+    Value within;                   // chunk within the panel
+    Value bytes;                    // from the start of the row in global memory
+    Value valid;                    // bytes that exist; null: all of them
     int64_t shared = 0, global = 0; // bytes behind the first column step's, whose values these are
   };
 
@@ -325,8 +329,8 @@ FailureOr<Regs> Copier::lookUpUnits() {
   }
   near = NVVM::VoteSyncOp::create(e.b, e.loc, e.i1, e.c32(-1), near, NVVM::VoteSyncKind::all);
   if (view.rows)
-    near = e.bitAnd(near, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows),
-                                    e.add(e.narrow(row0), e.c32(rows))));
+    near =
+        e.bitAnd(near, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows), e.add(e.narrow(row0), e.c32(rows))));
   looked.push_back(near);
   return looked;
 }
@@ -354,8 +358,7 @@ Value Copier::swizzled(Value row, Value within) {
 /// Where a column of `row` goes.
 Value Copier::placeAnywhere(Value row, const Column &column) {
   Value inGroup = leaf.rem(row, perGroup);
-  Value at =
-      e.add(e.add(column.chunkPart, e.mul(inGroup, e.c32(shape.rowBytes))), swizzled(inGroup, column.within));
+  Value at = e.add(e.add(column.chunkPart, e.mul(inGroup, e.c32(shape.rowBytes))), swizzled(inGroup, column.within));
   return shared(e.add(at, e.mul(leaf.div(row, perGroup), e.c32(groupBytes))), dest.base + column.shared);
 }
 
@@ -450,8 +453,8 @@ LogicalResult Copier::run() {
 }
 
 /// Instructions are dear beside the consumers' (a warp issues one in five cycles or so), so a copy of the usual block
-/// takes few beside the copy itself: no predicates, one shuffle and one multiplication for all copies of a row, constant
-/// steps from panel to panel. A block that ends within the rows, or has rows that are far away, takes a loop.
+/// takes few beside the copy itself: no predicates, one shuffle and one multiplication for all copies of a row,
+/// constant steps from panel to panel. A block that ends within the rows, or has rows that are far away, takes a loop.
 LogicalResult Copier::runGather() {
   if (failed(prepare()))
     return failure();
@@ -481,8 +484,8 @@ void Copier::copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units) {
     starts.push_back(column.global ? starts.front() : leaf.shift(e.pointer(view.source), column.bytes));
   for (int64_t t = 0; t < steps; ++t) {
     Value unit = leaf.shuffle(units[t / lanesPerRow], t % lanesPerRow, lanesPerRow);
-    Value bytes = LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, unit),
-                                      e.c64(llvm::Log2_64(granule)));
+    Value bytes =
+        LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, unit), e.c64(llvm::Log2_64(granule)));
     for (auto [column, start] : llvm::zip(columns, starts))
       leaf.cpAsync(place(t, column), leaf.shift(leaf.shift(start, bytes), column.global), column.valid, granule);
   }
@@ -505,7 +508,8 @@ LogicalResult Copier::copyAny(ArrayRef<Column> columns) {
     Value bytes = column.valid;
     if (exists)
       bytes = e.select(exists, bytes ? bytes : e.c32(granule), e.c32(0));
-    leaf.cpAsync(placeAnywhere(row, column), leaf.shift(leaf.shift(*from, column.bytes), column.global), bytes, granule);
+    leaf.cpAsync(placeAnywhere(row, column), leaf.shift(leaf.shift(*from, column.bytes), column.global), bytes,
+                 granule);
   }
   Value following = e.add(passed, e.c32(step));
   Value more = e.compare(LLVM::ICmpPredicate::slt, following, e.c32(steps * step));
