@@ -11,7 +11,7 @@ from variants import VARIANTS
 
 # name: query heads, KV heads, Dqk, Dvo, page (0: ragged), variant
 CASES = {}
-for _name, _heads, _d, _dv in (("d64", 32, 64, 64), ("d128", 16, 128, 128), ("d192", 16, 192, 128), ("d256", 8, 256, 256)):
+for _name, _heads, _d, _dv in (("d64", 32, 64, 64), ("d96", 16, 96, 96), ("d128", 16, 128, 128), ("d192", 16, 192, 128), ("d256", 8, 256, 256)):
     for _variant in ("full", "causal"):
         CASES[f"{_name}-{_variant}"] = (_heads, _heads, _d, _dv, 0, _variant)
 for _variant in ("window", "softcap", "alibi"):

@@ -100,13 +100,14 @@ json::Object configToJson(ConfigAttr config) {
                       {"warps", config.getWarps()},
                       {"groups", config.getGroups()},
                       {"consumers", config.getConsumers()},
-                      {"q_in_registers", config.getQInRegisters()}};
+                      {"q_in_registers", config.getQInRegisters()},
+                      {"turns", config.getTurns()}};
 }
 
 bool TunedConfig::matches(ConfigAttr config) const {
   return config.getRows() == rows && config.getKeys() == keys && config.getStages() == stages &&
          config.getWarps() == warps && config.getGroups() == groups && config.getConsumers() == consumers &&
-         config.getQInRegisters() == qInRegisters;
+         config.getQInRegisters() == qInRegisters && config.getTurns() == turns;
 }
 
 static bool fromJSON(const json::Value &value, TunedConfig &entry, json::Path path) {
@@ -114,8 +115,8 @@ static bool fromJSON(const json::Value &value, TunedConfig &entry, json::Path pa
   bool ok = map && map.map("shape", entry.shape) && map.map("class", entry.tileClass) && map.map("rows", entry.rows) &&
             map.map("keys", entry.keys) && map.map("stages", entry.stages) && map.map("warps", entry.warps) &&
             map.map("groups", entry.groups) && map.map("consumers", entry.consumers) &&
-            map.map("q_in_registers", entry.qInRegisters) && map.mapOptional("gain", entry.gain) &&
-            map.mapOptional("batch", entry.batch);
+            map.map("q_in_registers", entry.qInRegisters) && map.mapOptional("turns", entry.turns) &&
+            map.mapOptional("gain", entry.gain) && map.mapOptional("batch", entry.batch);
   if (ok && llvm::none_of(kTileClasses, [&](TileClass c) { return mlir::attn::getName(c) == entry.tileClass; })) {
     path.field("class").report("expected small, medium or large");
     return false;
@@ -182,6 +183,7 @@ std::string TuningTable::print() const {
                         {"groups", entry.groups},
                         {"consumers", entry.consumers},
                         {"q_in_registers", entry.qInRegisters},
+                        {"turns", entry.turns},
                         {"gain", std::round(entry.gain * 1000) / 1000},
                         {"batch", entry.batch}};
     text += llvm::formatv("{0}\n{1}", first ? "" : ",", json::Value(std::move(object)));

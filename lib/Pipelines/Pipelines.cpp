@@ -56,6 +56,7 @@ void buildRolePasses(OpPassManager &kernel) {
   kernel.addPass(mlir::tile::createTileStreamItemsPass());
   kernel.addPass(mlir::tile::createTileHoldWaitsPass());
   kernel.addPass(mlir::tile::createTileTakeTurnsPass());
+  kernel.addPass(mlir::tile::createTileRescaleRarelyPass());
   kernel.addPass(mlir::createCanonicalizerPass());
   kernel.addPass(mlir::createCSEPass());
   kernel.addPass(mlir::tile::createTileAllocateSharedPass());

@@ -25,9 +25,10 @@
 // CHECK: "wgmma.fence.sync.aligned;", ""
 // CHECK: wgmma.wait_group.sync.aligned 0;
 // CHECK: "wgmma.fence.sync.aligned;", "=f,
-// CHECK-COUNT-8: setp.ne.b32 p, {{[01]}}, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{.*}}, p, 1, 1, 0; }
+// CHECK: setp.ne.b32 p, 1, 0; .reg .b64 b; .reg .pred q; setp.ne.b32 q, 0, 0;
+// CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{[^;]*}}, b, {{[pq]}}, 1, 1, 0;
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
-// CHECK-COUNT-8: setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{.*}}, p, 1, 1, 1; }
+// CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {{[^;]*}}, b, p, 1, 1, 1;
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
 // CHECK: wgmma.wait_group.sync.aligned 1;
 // CHECK: mbarrier.arrive.shared.b64 _, [$0];

@@ -47,8 +47,9 @@ struct Statement {
   }
 
 private:
-  /// The model's choice, the same tile with Q elsewhere and with another stage, then tiles of other sizes in the
-  /// model's order. Two places are kept for other numbers of rows. Kernels of mma.sync only where there are no others.
+  /// The model's choice, the same tile with Q elsewhere, with another stage and without turns, then tiles of other
+  /// sizes in the model's order. Two places are kept for other numbers of rows. Kernels of mma.sync only where there
+  /// are no others.
   void pick(const Options &options) {
     llvm::SmallVector<mlir::attn::ConfigAttr> all =
         mlir::attn::listCandidates(op, options.tileClass, *attn::findTarget(options.target));
@@ -65,7 +66,9 @@ private:
       if ((config.getConsumers() > 0) != (first.getConsumers() > 0))
         continue;
       if (sameTile(first)
-              ? config.getStages() != first.getStages() && config.getQInRegisters() != first.getQInRegisters()
+              ? (config.getStages() != first.getStages()) + (config.getQInRegisters() != first.getQInRegisters()) +
+                        (config.getTurns() != first.getTurns()) >
+                    1
               : llvm::any_of(others, sameTile) || (otherRows && tall == 2))
         continue;
       tall += otherRows;

@@ -35,7 +35,7 @@ bool fromJSON(const json::Value &value, Candidate &candidate, json::Path path) {
   attn::TunedConfig &c = candidate.config;
   return map && map.map("rows", c.rows) && map.map("keys", c.keys) && map.map("stages", c.stages) &&
          map.map("warps", c.warps) && map.map("groups", c.groups) && map.map("consumers", c.consumers) &&
-         map.map("q_in_registers", c.qInRegisters) && map.map("bundle", candidate.bundle);
+         map.map("q_in_registers", c.qInRegisters) && map.map("turns", c.turns) && map.map("bundle", candidate.bundle);
 }
 
 struct Case {
@@ -120,9 +120,9 @@ static double medianOf(std::vector<double> values) {
 }
 
 static std::string describe(const attn::TunedConfig &c) {
-  return llvm::formatv("{0} x {1}, {2} stages, {3}{4}", c.rows, c.keys, c.stages,
+  return llvm::formatv("{0} x {1}, {2} stages, {3}{4}{5}", c.rows, c.keys, c.stages,
                        c.consumers ? std::to_string(c.consumers) + " consumers" : std::to_string(c.warps) + " warps",
-                       c.qInRegisters ? ", Q in registers" : "");
+                       c.qInRegisters ? ", Q in registers" : "", c.turns ? ", turns" : "");
 }
 
 llvm::Expected<attn::TunedConfig> attntune::measureCase(const Options &options, llvm::StringRef folder,

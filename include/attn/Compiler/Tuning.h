@@ -27,14 +27,15 @@ namespace attn {
 /// "qk128 vo128 bf16/bf16 ragged mask=causal logits=mulf,tanh.afn,mulf"
 std::string describeShape(mlir::attn::AttentionOp op);
 
-/// {"rows", "keys", "stages", "warps", "groups", "consumers", "q_in_registers"}: all that is not a matter of the op.
+/// {"rows", "keys", "stages", "warps", "groups", "consumers", "q_in_registers", "turns"}: all that is not a matter of
+/// the op.
 llvm::json::Object configToJson(mlir::attn::ConfigAttr config);
 
 /// What was measured for a tile class of a shape.
 struct TunedConfig {
   std::string shape, tileClass;
   int64_t rows = 0, keys = 0, stages = 0, warps = 0, groups = 1, consumers = 0;
-  bool qInRegisters = false;
+  bool qInRegisters = false, turns = false;
   /// Time of the cost model's choice over its own; how it was measured. For readers only.
   double gain = 1;
   std::string batch;

@@ -120,6 +120,22 @@ static bool onlyWidensToHalf(MapOp op) {
          op.getYield().getOperand(0) == extend.getResult();
 }
 
+/// Enters the block in which a warp multiplies, and returns the one behind it, where a warp without another factor than
+/// one comes at once with its first input.
+static Block *skipWhereOnes(Emitter &e, MapOp op) {
+  Regs same = e.reg(op.getInputs()[0]);
+  Value differs;
+  for (Value factor : e.reg(op.getInputs()[1])) {
+    Value other = LLVM::FCmpOp::create(e.b, e.loc, LLVM::FCmpPredicate::une, factor, e.cf32(1.0f));
+    differs = differs ? e.bitOr(differs, other) : other;
+  }
+  Value any = e.intrinsic("llvm.nvvm.vote.any.sync", {e.c32(-1), differs}, e.i1);
+  Block *multiply = e.newBlock(), *rest = e.newBlock(ValueRange(same).getTypes());
+  LLVM::CondBrOp::create(e.b, e.loc, any, multiply, ValueRange(), rest, same);
+  e.enter(multiply);
+  return rest;
+}
+
 static LogicalResult emitMap(Emitter &e, MapOp op) {
   if (op.getNumResults() == 0)
     return success();
@@ -147,6 +163,11 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
     if (failed(alignOperand(e, op, f, inputs[i].fragment, op.getInputDims(i), from[i])))
       return failure();
   }
+  // No branch while products are in flight.
+  Block *rest = nullptr;
+  if (op->hasAttr(kSkipsOnes) && e.inFlight.empty() && !e.guard && f.getPack() == 1 &&
+      inputs[0].fragment.getPack() == 1)
+    rest = skipWhereOnes(e, op);
   YieldOp yield = op.getYield();
   auto skip = roundedByPacking(yield);
   Block &body = op.getBody().front();
@@ -184,6 +205,11 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
         results[k].push_back(v.getType().isIndex() ? e.narrow(e.index(v)) : e.scalar(v));
       }
     }
+  }
+  if (rest) {
+    LLVM::BrOp::create(e.b, e.loc, results[0], rest);
+    e.enter(rest);
+    results[0].assign(rest->args_begin(), rest->args_end());
   }
   for (auto [k, result] : llvm::enumerate(op.getResults())) {
     if (e.fragment(result.getType()).getPack() == 1) {

@@ -147,43 +147,45 @@ static Operand alongRows(Emitter &e, const Smem &s, const SmemShape &shape) {
   return o;
 }
 
-static Regs wgmma(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> aRegisters,
-                  Value aDescriptor, Value bDescriptor, bool zero, bool transposedB) {
-  int64_t count = n / 2, at = count;
-  std::string outputs, constraints, a;
-  llvm::raw_string_ostream out(outputs), con(constraints), as(a);
+/// The products of 16 columns each that add up in one set of accumulators: one asm statement, since registers that
+/// enter and leave one for each product would be most of what LLVM has to work on. The first product overwrites when
+/// there is no `accumulator`. `a` holds four registers or one descriptor for each product; b's descriptors are at
+/// `bSteps` from `b`, added where they are used: ptxas keeps that place, and registers with it.
+static Regs wgmmaChain(Emitter &e, int64_t n, Type element, const Regs *accumulator, ArrayRef<Value> a, Value b,
+                       ArrayRef<int64_t> bSteps, bool transposedB) {
+  int64_t count = n / 2, perProduct = static_cast<int64_t>(a.size() / bSteps.size());
+  bool fromRegisters = perProduct == 4;
+  std::string outputs, constraints, code = "{ .reg .pred p; setp.ne.b32 p, 1, 0; .reg .b64 b; ";
+  llvm::raw_string_ostream out(outputs), con(constraints), text(code);
   SmallVector<Value> operands;
+  // Early clobber: later products read operands after the first one has written.
   for (int64_t i = 0; i < count; ++i) {
     out << (i ? "," : "") << "$" << i;
-    con << (i ? ",=f" : "=f");
+    con << (i ? ",=&f" : "=&f");
   }
   if (accumulator) {
     for (int64_t i = 0; i < count; ++i)
       con << "," << i;
     llvm::append_range(operands, *accumulator);
-    at += count;
-  }
-  std::string tail = ", p, 1, 1, ";
-  if (!aRegisters.empty()) {
-    as << "{";
-    for (size_t i = 0; i < aRegisters.size(); ++i) {
-      as << (i ? ",$" : "$") << at++;
-      con << ",r";
-    }
-    as << "}";
-    llvm::append_range(operands, aRegisters);
   } else {
-    as << "$" << at++;
-    con << ",l";
-    operands.push_back(aDescriptor);
-    tail += "0, ";
+    text << ".reg .pred q; setp.ne.b32 q, 0, 0; ";
   }
-  operands.push_back(bDescriptor);
+  int64_t at = count + static_cast<int64_t>(operands.size()), bAt = at + static_cast<int64_t>(a.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    con << (fromRegisters ? ",r" : ",l");
   con << ",l";
-  std::string type = element.isBF16() ? "bf16" : "f16";
-  std::string code = "{ .reg .pred p; setp.ne.b32 p, " + std::string(zero ? "0" : "1") +
-                     ", 0; wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) + "k16.f32." + type + "." + type +
-                     " {" + outputs + "}, " + a + ", $" + std::to_string(at) + tail + (transposedB ? "1" : "0") + "; }";
+  llvm::append_range(operands, a);
+  operands.push_back(b);
+  StringRef type = element.isBF16() ? "bf16" : "f16";
+  for (auto [i, step] : llvm::enumerate(bSteps)) {
+    text << "add.s64 b, $" << bAt << ", " << step << "; wgmma.mma_async.sync.aligned.m64n" << n << "k16.f32." << type
+         << "." << type << " {" << outputs << "}, ";
+    for (int64_t j = 0; j < perProduct; ++j)
+      text << (j ? ",$" : fromRegisters ? "{$" : "$") << at++;
+    text << (fromRegisters ? "}, b, " : ", b, ") << (i || accumulator ? "p" : "q") << ", 1, 1, "
+         << (fromRegisters ? "" : "0, ") << (transposedB ? "1; " : "0; ");
+  }
+  text << "}";
   return e.ptx(code, constraints, operands, SmallVector<Type>(count, e.f32));
 }
 
@@ -264,20 +266,17 @@ static LogicalResult emitDotAsync(Emitter &e, DotAsyncOp op) {
     Regs accumulator;
     if (!result.empty())
       accumulator.assign(result.begin() + tile * perTile, result.begin() + (tile + 1) * perTile);
+    SmallVector<Value> a;
+    SmallVector<int64_t> bSteps;
     for (int64_t chunk = 0; chunk < k / 16; ++chunk) {
-      auto at = [&](const Operand &o, int64_t more) {
-        return e.add(o.descriptor, e.c64((o.chunks[chunk] + more) >> 4));
-      };
-      SmallVector<Value> aPart;
-      Value aDescriptor;
       if (aRegs)
-        aPart.assign(aRegs->begin() + (tile * (k / 16) + chunk) * 4,
-                     aRegs->begin() + (tile * (k / 16) + chunk + 1) * 4);
+        llvm::append_range(a, ArrayRef<Value>(*aRegs).slice((tile * (k / 16) + chunk) * 4, 4));
       else
-        aDescriptor = at(left, tile * aRowStep);
-      accumulator = wgmma(e, n, element, accumulator.empty() ? nullptr : &accumulator, aPart, aDescriptor, at(right, 0),
-                          /*zero=*/accumulator.empty(), right.transposed);
+        a.push_back(e.add(left.descriptor, e.c64((left.chunks[chunk] + tile * aRowStep) >> 4)));
+      bSteps.push_back(right.chunks[chunk] >> 4);
     }
+    accumulator = wgmmaChain(e, n, element, accumulator.empty() ? nullptr : &accumulator, a, right.descriptor, bSteps,
+                             right.transposed);
     llvm::append_range(all, accumulator);
   }
   NVVM::WgmmaGroupSyncAlignedOp::create(e.b, e.loc);

@@ -9,7 +9,7 @@
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
 #include "llvm/Bitcode/BitcodeReader.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -62,13 +62,16 @@ static void markConvergent(llvm::Module &module) {
 }
 
 namespace {
-/// Leaves out one of the back end's passes: straight-line strength reduction compares each product with all before it,
+/// Leaves out two of the back end's passes. Straight-line strength reduction compares each product with all before it,
 /// which took up to 90 % of the time to PTX in kernels whose hooks work on positions (docs/Performance.md, Compile
-/// time).
+/// time). Sinking moves the rounding of weights behind a branch, past the exponentials that would hide it
+/// (tile-rescale-rarely).
 class PassGate final : public llvm::OptPassGate {
 public:
   bool isEnabled() const override { return true; }
-  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override { return pass != "slsr"; }
+  bool shouldRunPass(llvm::StringRef pass, llvm::StringRef) const override {
+    return pass != "slsr" && pass != "machine-sink";
+  }
 };
 } // namespace
 
@@ -81,12 +84,13 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> translate(gpu::GPUModuleOp 
       message += diagnostic.str() + "\n";
       return success();
     });
-    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is.
+    // Some nvvm ops are inline asm in disguise; the caller's module stays as it is. They stand in no other's way, so
+    // one walk does, and folding is LLVM's affair.
     OwningOpRef<gpu::GPUModuleOp> copy(module.clone());
     RewritePatternSet patterns(module.getContext());
     populateNVVMToLLVMConversionPatterns(patterns);
-    if (succeeded(applyPatternsGreedily(*copy, std::move(patterns))))
-      result = translateModuleToLLVMIR(*copy, context, module.getName());
+    walkAndApplyPatterns(*copy, std::move(patterns));
+    result = translateModuleToLLVMIR(*copy, context, module.getName());
   }
   if (!result)
     return llvm::createStringError("translation to LLVM IR failed: " + message);

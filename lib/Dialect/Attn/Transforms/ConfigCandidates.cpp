@@ -61,6 +61,9 @@ static int64_t choosePack(AttentionOp op, int64_t rows) {
   return rows < 128 && op.getGroup() <= rows ? op.getGroup() : 1;
 }
 
+/// What turns save, nearly everywhere (docs/Performance.md); where they do not, a table says so.
+static constexpr double kWithoutTurns = 1.02;
+
 namespace {
 /// Collects the configs of one class.
 class Lister {
@@ -116,11 +119,10 @@ private:
   }
 
   ConfigAttr make(int64_t rows, int64_t keys, int64_t stages, int64_t warps, int64_t groups, int64_t consumers = 0,
-                  bool qInRegisters = false) {
+                  bool qInRegisters = false, bool turns = false) {
     return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows),
                            /*row_table=*/rows < 128, consumers, qInRegisters,
-                           consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List,
-                           /*turns=*/consumers > 1 && !transformsKeys());
+                           consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List, turns);
   }
 
   /// Whether a role transforms K or V, which leaves consumers no registers for turns.
@@ -144,10 +146,16 @@ private:
           for (bool qInRegisters : {true, false}) {
             if (!whyNoConsumers(op, rows, keys, choosePack(op, rows), target).empty())
               continue;
-            ConfigAttr config = make(rows, keys, stages, rows / 16, 1, rows / 64, qInRegisters);
+            bool turns = rows > 64 && !transformsKeys();
+            ConfigAttr config = make(rows, keys, stages, rows / 16, 1, rows / 64, qInRegisters, turns);
             // A third stage is no use where it takes the place of the second stage of Q.
-            if (fits(config, true) && (stages == 2 || getQueryStages(op, config, target) > 1))
-              found.push_back({estimateCost(op, config, target), found.size(), config});
+            if (!fits(config, true) || (stages > 2 && getQueryStages(op, config, target) == 1))
+              continue;
+            double cost = estimateCost(op, config, target);
+            found.push_back({cost, found.size(), config});
+            if (turns)
+              found.push_back({kWithoutTurns * cost, found.size(),
+                               make(rows, keys, stages, rows / 16, 1, rows / 64, qInRegisters)});
           }
     llvm::sort(found, [](auto &a, auto &b) {
       return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));

@@ -56,17 +56,21 @@
 // PEEL: tile.mask
 
 // ROLES: level = #tile.level<specialized>
-// ROLES-DAG: %[[Q:.*]] = tile.pipeline consumers 2 : <2 x !tile.smem<32x32xbf16
+// ROLES-DAG: %[[Q:.*]] = tile.pipeline consumers 2 : <3 x !tile.smem<32x32xbf16
 // ROLES-DAG: %[[K:.*]] = tile.pipeline consumers 2 : <2 x !tile.smem<16x32xbf16
 // ROLES-DAG: %[[V:.*]] = tile.pipeline consumers 2 : <2 x !tile.smem<16x32xbf16
 // ROLES: tile.role @producer warps(1) registers(40)
-// ROLES: tile.producer_acquire %[[Q]]
+// ROLES-NOT: tile.producer_acquire %[[Q]]
 // ROLES: scf.if
 // ROLES: tile.producer_acquire %[[KP:.*]] : <2
 // ROLES-NOT: tile.dot
 // Pages of V have a producer of their own.
 // ROLES: tile.role @producer2 warps(1) registers(40)
 // ROLES: tile.producer_acquire %[[V]]
+// The query tile too: its role has three stages to run ahead.
+// ROLES: tile.role @query warps(1) registers(40)
+// ROLES: tile.producer_acquire %[[Q]]
+// ROLES-NOT: tile.producer_acquire
 // ROLES: tile.role @consumer warps(1) groups(2) registers(232)
 // ROLES: %[[QS:.*]] = tile.consumer_wait %[[Q]]
 // ROLES: tile.subview %[[QS]]

@@ -19,7 +19,7 @@
 // RIGHT: @prefill: {{[0-9]+}} rows, largest error of o
 
 
-// CHECK: %[[Q:.*]] = tile.pipeline consumers 2 : <2 x
+// CHECK: %[[Q:.*]] = tile.pipeline consumers 2 : <3 x
 // CHECK-NEXT: %[[O:.*]] = tile.pipeline chain %[[Q]] : {{.*}} producers 2
 // CHECK: tile.role @producer
 // CHECK: tile.role @store warps(1)

@@ -4,13 +4,13 @@
 // RUN: attn-opt %S/Inputs/hopper.mlir --tile-assign-layouts --tile-reverse-keys --tile-skew-dots --tile-warp-specialize -o %t.roles
 // RUN: not attn-opt %t.roles --tile-stream-items --tile-stream-items 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: {{.*}}has consumers without tile.for_each: its items are a stream already
-// RUN: sed -e 's/<2 x !tile.smem<32x32xbf16, #tile.swizzle<64, panel = 32>>>/<2 x !tile.smem<32x32xbf16, #tile.swizzle<64, panel = 32>>, words = 1>/; s/\(.slot\) = tile.consumer_wait/\1, %word = tile.consumer_wait/' %t.roles | not attn-opt --tile-stream-items 2>&1 | FileCheck %s --check-prefix=WORDS
+// RUN: sed -e 's/<3 x !tile.smem<32x32xbf16, #tile.swizzle<64, panel = 32>>>/<3 x !tile.smem<32x32xbf16, #tile.swizzle<64, panel = 32>>, words = 1>/; s/\(.slot\) = tile.consumer_wait/\1, %word = tile.consumer_wait/' %t.roles | not attn-opt --tile-stream-items 2>&1 | FileCheck %s --check-prefix=WORDS
 // WORDS: error: {{.*}}has words or a chain already
-// RUN: sed -e '/@producer /s/$/\ntile.for_each (%none = rows) in %arg8 {\n}/' %t.roles | not attn-opt --tile-stream-items 2>&1 | FileCheck %s --check-prefix=LOADS
+// RUN: sed -e '/@query /s/$/\ntile.for_each (%none = rows) in %arg8 {\n}/' %t.roles | not attn-opt --tile-stream-items 2>&1 | FileCheck %s --check-prefix=LOADS
 // LOADS: error: {{.*}}waits for a tile that no role loads in its tile.for_each
 
 // A second tile once an item.
-// RUN: sed -e 's/^ *%1 = tile.pipeline \(.*\)/&\n%more = tile.pipeline \1/; s/^ *tile.load_async %6\(.*\) into %8 signal %1 : \([^,]*\),.*/&\n%ms = tile.producer_acquire %more : !q -> !t\ntile.load_async %6\1 into %ms signal %more : \2, !t, !q/; s/^ *.slot = tile.consumer_wait.*/&\n%mw = tile.consumer_wait %more : !q\ntile.consumer_release %more : !q/; 1i !t = !tile.smem<32x32xbf16, #tile.swizzle<64, panel = 32>>\n!q = !tile.pipeline<2 x !t>' %t.roles | not attn-opt --tile-stream-items 2>&1 | FileCheck %s --check-prefix=SECOND
+// RUN: sed -e 's/^ *%1 = tile.pipeline \(.*\)/&\n%more = tile.pipeline \1/; s/^ *tile.load_async %4\(.*\) into %5 signal %1 : \([^,]*\),.*/&\n%ms = tile.producer_acquire %more : !q -> !t\ntile.load_async %4\1 into %ms signal %more : \2, !t, !q/; s/^ *.slot = tile.consumer_wait.*/&\n%mw = tile.consumer_wait %more : !q\ntile.consumer_release %more : !q/; 1i !t = !tile.smem<32x32xbf16, #tile.swizzle<64, panel = 32>>\n!q = !tile.pipeline<3 x !t>' %t.roles | not attn-opt --tile-stream-items 2>&1 | FileCheck %s --check-prefix=SECOND
 // SECOND: error: {{.*}}waits for a second tile that is loaded once an item, expected the query tile only
 
 // expected-error @+1 {{is of level logical, expected level specialized: run tile-warp-specialize first}}

@@ -313,4 +313,26 @@ def TileHoldWaitsPass : Pass<"tile-hold-waits", "::mlir::tile::KernelOp"> {
   let statistics = [Statistic<"numWaits", "num-waits", "waits that are held">];
 }
 
+def TileRescaleRarelyPass : Pass<"tile-rescale-rarely", "::mlir::tile::KernelOp"> {
+  let summary = "the accumulator is scaled only when the row maximum grows by more than 2^8";
+  let description = [{
+    A step keeps the row maximum of the steps before unless the block's is more
+    than 8 above it, in exponents of two: weights are at most 2^8 then. The
+    factor of a row that keeps its maximum is exactly one, and a warp all of
+    whose factors are one leaves the product with the accumulator out.
+    ```
+    %m1 = tile.reduce maximumf %s dim 1 init %m0
+    %f = tile.map (%m0, %m1) { exp2(c (m0 - m1)) }
+    %o1 = tile.map arith.mulf(%o0, %f[0])
+    // becomes
+    %m = tile.reduce maximumf %s dim 1 init %m0
+    %m1 = tile.map (%m0, %m) { c (m0 - m) >= -8 ? m0 : m }
+    %f = tile.map (%m0, %m1) { m0 == m1 ? 1 : exp2(c (m0 - m1)) }
+    %o1 = tile.map arith.mulf(%o0, %f[0]) {tile.skips_ones}
+    ```
+  }];
+  let statistics = [Statistic<"numSteps", "num-steps", "steps that keep their maximum">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 #endif

@@ -22,6 +22,10 @@ inline constexpr llvm::StringLiteral kRowDivisor = "tile.row_divisor";
 /// On dot_async in a role of several groups: it begins, or ends, the group's turn to issue products (tile-take-turns).
 inline constexpr llvm::StringLiteral kTakesTurn = "tile.takes_turn", kPassesTurn = "tile.passes_turn";
 
+/// On a map (unit): a product with a factor for each row that is one nearly always; warps whose factors are all one
+/// leave it out (tile-rescale-rarely).
+inline constexpr llvm::StringLiteral kSkipsOnes = "tile.skips_ones";
+
 /// On a pipeline (unit): its stages lie by groups of 8 rows, in a group panel after panel, so that one tensor copy of 8
 /// rows fills all panels. Else a stage lies panel by panel.
 inline constexpr llvm::StringLiteral kRowGroups = "tile.row_groups";

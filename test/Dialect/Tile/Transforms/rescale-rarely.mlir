@@ -1,0 +1,39 @@
+// A step keeps the row maximum unless the block's is much above it, and warps that keep theirs leave the accumulator as
+// it is. What the kernel means stays: the interpreter runs it.
+
+// RUN: sed -e 's/?x4x32xbf16/?x4x96xbf16/; s/?x4x2x32x/?x4x2x96x/; s/?x32x/?x96x/; s/<32x32x/<32x96x/; s/16x32xbf16/16x96xbf16/' %S/Inputs/hopper.mlir > %t.wide.mlir
+// RUN: attn-opt %t.wide.mlir --tile-assign-layouts --tile-defer-sums --tile-reverse-keys --tile-skew-dots --tile-peel-masks --tile-warp-specialize -o %t.roles.mlir
+// RUN: attn-opt %t.roles.mlir --tile-rescale-rarely -o %t.mlir
+// RUN: FileCheck %s --input-file=%t.mlir
+// RUN: attn-interpret %t.mlir --runs=6 | FileCheck %s --check-prefix=RIGHT
+// RUN: attn-interpret %t.mlir --runs=4 --split=2 --seed=50 | FileCheck %s --check-prefix=RIGHT
+// RUN: attn-interpret %t.mlir --batch=32:16,31:40,64:0 --against-file=%t.roles.mlir | FileCheck %s --check-prefix=RIGHT
+
+// A second time there is nothing left, and accumulators of 32 columns cost less than finding out.
+// RUN: attn-opt %t.mlir --tile-rescale-rarely | diff - %t.mlir
+// RUN: attn-opt %S/Inputs/hopper.mlir --tile-assign-layouts --tile-skew-dots --tile-rescale-rarely | FileCheck %s --check-prefix=NARROW
+
+// RIGHT: @prefill: {{[0-9]+}} rows, largest error of o
+// NARROW-NOT: tile.skips_ones
+
+// CHECK: tile.role @consumer
+// The first block has no maximum to keep.
+// CHECK: tile.reduce maximumf
+// CHECK-NOT: 8.000000e+00
+// CHECK: scf.for {{.*}} iter_args(%[[OLD:[a-z0-9]+]] = {{.*}}
+// CHECK: %[[NEW:.*]] = tile.reduce maximumf %{{.*}} dim 1 init %[[OLD]]
+// CHECK-NEXT: %[[KEPT:.*]] = tile.map (%[[B:.*]] = %[[OLD]] : {{.*}}, %[[N:.*]] = %[[NEW]] : {{.*}}, %[[B1:.*]] = %[[OLD]] : {{.*}}, %[[N1:.*]] = %[[NEW]] :
+// CHECK-NEXT: %[[MOST:.*]] = arith.constant 8.000000e+00
+// CHECK-NEXT: %[[BOUND:.*]] = arith.addf %[[B1]], %[[MOST]]
+// CHECK-NEXT: %[[STAYS:.*]] = arith.cmpf ole, %[[N1]], %[[BOUND]]
+// CHECK-NEXT: arith.select %[[STAYS]], %[[B]], %[[N]]
+// What is made of the maximum is made of both: only a selection stands between the new one and the weights.
+// CHECK: %[[CHOSEN:[0-9]+]] = tile.map ({{.*}} = %[[OLD]] : {{.*}} = %[[NEW]] :
+// CHECK: %[[FACTOR:.*]] = tile.map ({{.*}} = %[[OLD]] {{.*}} = %[[CHOSEN]] {{.*}} = %[[NEW]]
+// CHECK: %[[POWER:.*]] = math.exp2
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00
+// CHECK: arith.select %{{.*}}, %[[ONE]], %[[POWER]]
+// CHECK: tile.map {{.*}} = %[[CHOSEN]][0]
+// CHECK: math.exp2
+// CHECK: tile.map arith.mulf(%{{.*}}, %[[FACTOR]][0]{{.*}}) {tile.skips_ones}
+// CHECK: scf.yield %[[KEPT]]
