@@ -21,6 +21,8 @@ namespace attn {
 struct RoleWork {
   int64_t consumers = 1; // warpgroups
   bool pages = false;    // producers look up pages
+  bool gather = false;   // threads copy K and V row by row
+  int64_t columns = 0;   // of the widest stage or product
   bool hooks = false;    // a role transforms K or V
   int64_t range = 0;     // instructions of the range program, which producers run for every item
 };
@@ -28,6 +30,7 @@ struct RoleWork {
 /// Registers of a thread, in multiples of 8.
 struct RoleRegisters {
   int64_t consumer, producer, transformer;
+  int64_t gatherWarps; // of the role that copies row by row
 };
 
 RoleRegisters getRoleRegisters(const RoleWork &work);

@@ -62,7 +62,7 @@ static std::pair<Index, Index> divide(Emitter &e, Index row, int64_t by) {
   return {{q, 0}, {e.sub(v, e.mul(q, n)), 0}};
 }
 
-FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
+FailureOr<Value> tile::rowOffset(Emitter &e, const View &view, Index row) {
   ViewType type = const_cast<View &>(view).op.getResult().getType();
   auto source = cast<MemRefType>(view.source.getType());
   int64_t rank = source.getRank(), vector = type.getRank() == 2 ? 1 : 0;
@@ -98,11 +98,19 @@ FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
     for (size_t i = 1; i < view.offsets.size(); ++i)
       offset = addScaled(e, offset, view.source, view.offsets[i], i);
   }
+  return offset ? offset : e.c64(0);
+}
+
+FailureOr<Value> tile::rowAddress(Emitter &e, const View &view, Index row) {
+  FailureOr<Value> offset = rowOffset(e, view, row);
+  if (failed(offset))
+    return failure();
+  auto source = cast<MemRefType>(view.source.getType());
   Value pointer = e.pointer(view.source);
-  if (!offset)
+  if (matchPattern(*offset, m_Zero()))
     return pointer;
   Type stored = isEightBitFloat(source.getElementType()) ? e.i8 : source.getElementType();
-  return Value(LLVM::GEPOp::create(e.b, e.loc, e.global, stored, pointer, ArrayRef<LLVM::GEPArg>{offset}));
+  return Value(LLVM::GEPOp::create(e.b, e.loc, e.global, stored, pointer, ArrayRef<LLVM::GEPArg>{*offset}));
 }
 
 Value tile::rowExists(Emitter &e, const View &view, Index row) {

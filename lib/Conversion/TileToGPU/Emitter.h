@@ -284,6 +284,8 @@ LogicalResult emitForEach(Emitter &, ForEachOp);
 
 /// Bytes and address of row `row` (an index) of a view: !llvm.ptr<1>. `page` rows come from the table.
 FailureOr<Value> rowAddress(Emitter &e, const View &view, Index row);
+/// The same in elements (i64) from the buffer's first.
+FailureOr<Value> rowOffset(Emitter &e, const View &view, Index row);
 /// i1, or null when every row exists.
 Value rowExists(Emitter &e, const View &view, Index row);
 /// Byte offset (i32, and a constant) of (row, column) of a stage in shared memory. `row` is a lane part plus a constant

@@ -10,12 +10,17 @@
 // apart: one address is computed, the others are sums. Pages that hold whole
 // blocks of a warp cost one table read each; other pages one for each row (a
 // lane looks up one row of the warp's block, others get the address by shuffle).
-// Roles that gather copy the same way, and look up before they wait for a stage.
+//
+// Roles that gather from pages look up before they wait for a stage. They issue
+// one instruction in several cycles beside the consumers, so whole blocks take
+// few: the lanes of a row have 128 bytes of it, a panel, and other panels of the
+// row are constants away.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Sm80.h"
 #include "Sm80Fragments.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -23,16 +28,17 @@ using namespace mlir;
 using namespace mlir::tile;
 using namespace mlir::tile::sm80;
 
-/// Address of `row`, or of the buffer when the row does not exist: no page is looked up then.
-static FailureOr<Value> guardedRowAddress(Emitter &e, const View &view, Index row) {
+using RowPlace = FailureOr<Value> (*)(Emitter &, const View &, Index);
+
+/// `place` of `row` (its address or its offset), or `fallback` when the row does not exist: no page is looked up then.
+static FailureOr<Value> guardedRow(Emitter &e, const View &view, Index row, RowPlace place, Value fallback) {
   Value exists = rowExists(e, view, row);
   if (!exists)
-    return rowAddress(e, view, row);
-  Value fallback = e.pointer(view.source);
-  Block *lookup = e.newBlock(), *join = e.newBlock({e.global});
+    return place(e, view, row);
+  Block *lookup = e.newBlock(), *join = e.newBlock({fallback.getType()});
   LLVM::CondBrOp::create(e.b, e.loc, exists, lookup, ValueRange{}, join, ValueRange{fallback});
   e.enter(lookup);
-  FailureOr<Value> found = rowAddress(e, view, row);
+  FailureOr<Value> found = place(e, view, row);
   if (failed(found))
     return failure();
   LLVM::BrOp::create(e.b, e.loc, ValueRange{*found}, join);
@@ -40,14 +46,32 @@ static FailureOr<Value> guardedRowAddress(Emitter &e, const View &view, Index ro
   return Value(join->getArgument(0));
 }
 
+static FailureOr<Value> guardedRowAddress(Emitter &e, const View &view, Index row) {
+  return guardedRow(e, view, row, rowAddress, e.pointer(view.source));
+}
+
 namespace {
 /// One tile's copies. A lane copies one chunk of rows `first` + step t, t = 0, 1, ...; a warp has a block of its own
 /// or, where blocks would cut the swizzle's period, every n-th rows.
 class Copier {
+  /// A lane's granule in one of the column steps, in every row.
+  struct Column {
+    Value chunkPart;                // bytes of its panel and of the granule within its 16-byte chunk
+    Value within;                   // chunk within the panel
+    Value bytes;                    // from the start of the row in global memory
+    Value valid;                    // bytes that exist; null: all of them
+    int64_t shared = 0, global = 0; // bytes behind the first column step's, whose values these are
+  };
+
 public:
   Copier(Emitter &e, Operation *op, const View &view, Index row0, const Smem &dest, SmemShape shape, int64_t divisor)
-      : e(e), op(op), view(view), row0(row0), dest(dest), shape(shape), divisor(divisor), leaf(e.b, e.loc) {}
+      : e(e), op(op), view(view), row0(row0), dest(dest), shape(shape), divisor(divisor), leaf(e.b, e.loc) {
+    auto load = dyn_cast<LoadAsyncOp>(op);
+    gather = load && isGather(load);
+  }
   LogicalResult run();
+  /// The same for a gather from pages.
+  LogicalResult runGather();
   /// Only the lookups of `run`, where there is one for each row; does not touch the stage.
   LogicalResult lookUpAhead();
 
@@ -57,11 +81,19 @@ private:
   LogicalResult findAddresses();
   bool readsWholePages();
   FailureOr<Regs> lookUp();
+  FailureOr<Regs> lookUpUnits();
   LogicalResult findPages();
   LogicalResult lookUpRows();
   Index localRow(int64_t t);
   Value stepBytes();
-  Value place(int64_t t, Value chunkPart, Value within);
+  Value rowOfLane(int64_t s);
+  Value place(int64_t t, const Column &column);
+  Value placeAnywhere(Value row, const Column &column);
+  Value shared(Value bytes, int64_t constant);
+  Value swizzled(Value row, Value within);
+  Column column(int64_t c);
+  void copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units);
+  LogicalResult copyAny(ArrayRef<Column> columns);
 
   Emitter &e;
   Operation *op;
@@ -77,6 +109,7 @@ private:
   int64_t lanesPerRow, rowsAtOnce, columnSteps, steps, step;
   bool regular; // the place of row first + step t is that of row `first`, xor and plus constants
   bool blocks;  // a warp has `perWarp` consecutive rows
+  bool gather;
   int64_t perWarp;
   Value hidden, laneRow, laneChunk, warpRow, first, lastRow, offset;
   SmallVector<Value> addresses; // of column 0 of row t
@@ -86,7 +119,9 @@ private:
 /// Who copies what.
 void Copier::choose() {
   int64_t chunks = tileBytes / granule, warps = e.group.warps;
-  lanesPerRow = std::min<int64_t>(32, llvm::PowerOf2Ceil(chunks));
+  // The lanes of a row of a gather have a panel, so that the panels of a row are constants apart at both ends.
+  int64_t most = gather ? shape.rowBytes / granule : 32;
+  lanesPerRow = std::min<int64_t>(most, llvm::PowerOf2Ceil(chunks));
   rowsAtOnce = 32 / lanesPerRow;
   columnSteps = llvm::divideCeil(chunks, lanesPerRow);
   perWarp = llvm::alignTo(llvm::divideCeil(rows, warps), rowsAtOnce);
@@ -97,7 +132,7 @@ void Copier::choose() {
   steps = perWarp / rowsAtOnce;
   regular = even && perWarp % 8 == 0 && perGroup % perWarp == 0;
   bool alone = isWarpPrivate(e, dest.whole); // the warp's own group of keys
-  if (!regular && !alone && rows == perGroup && stride % 8 == 0 && rows % stride == 0) {
+  if (!regular && !gather && !alone && rows == perGroup && stride % 8 == 0 && rows % stride == 0) {
     regular = true;
     blocks = false;
     step = stride;
@@ -249,21 +284,22 @@ LogicalResult Copier::lookUpRows() {
   return success();
 }
 
-/// Low and high half of the addresses of the warp's rows, 32 at a time. The lanes that share a row when they copy hold
-/// all rows that they will copy, so that a shuffle takes the number of a lane among them, which is a constant.
+/// The row of the warp's block, of those from `s` on, that a lane looks up. The lanes that share a row when they copy
+/// hold all rows that they will copy, so that a shuffle takes the number of a lane among them, which is a constant.
+Value Copier::rowOfLane(int64_t s) {
+  Value within = e.add(e.mul(laneChunk, e.c32(rowsAtOnce)), laneRow);
+  // Lanes past the warp's block would look up rows that nobody asks for.
+  if (perWarp - s < 32)
+    within = leaf.rem(within, perWarp - s);
+  Value row = e.add(e.add(warpRow, within), e.c32(s));
+  return lastRow ? Value(LLVM::SMinOp::create(e.b, e.loc, row, lastRow)) : row;
+}
+
+/// Low and high half of the addresses of the warp's rows, 32 at a time.
 FailureOr<Regs> Copier::lookUp() {
-  if (auto known = e.rowAddresses.find(op); known != e.rowAddresses.end())
-    return known->second;
   Regs looked;
   for (int64_t s = 0; s < perWarp; s += 32) {
-    Value within = e.add(e.mul(laneChunk, e.c32(rowsAtOnce)), laneRow);
-    // Lanes past the warp's block would look up rows that nobody asks for.
-    if (perWarp - s < 32)
-      within = leaf.rem(within, perWarp - s);
-    Value row = e.add(e.add(warpRow, within), e.c32(s));
-    if (lastRow)
-      row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
-    FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, {row, 0}));
+    FailureOr<Value> address = guardedRowAddress(e, view, e.addIndex(row0, {rowOfLane(s), 0}));
     if (failed(address))
       return failure();
     Value bits = LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, *address);
@@ -274,44 +310,73 @@ FailureOr<Regs> Copier::lookUp() {
   return looked;
 }
 
+/// Of a gather: offsets of the warp's rows in granules, 32 rows at a time; behind them whether these are the offsets,
+/// that is whether all rows exist and none is 2^32 granules away.
+FailureOr<Regs> Copier::lookUpUnits() {
+  if (auto known = e.rowAddresses.find(op); known != e.rowAddresses.end())
+    return known->second;
+  Regs looked;
+  Value near;
+  int64_t elements = granule / elementBytes;
+  for (int64_t s = 0; s < perWarp; s += 32) {
+    FailureOr<Value> offset = guardedRow(e, view, e.addIndex(row0, {rowOfLane(s), 0}), rowOffset, e.c64(0));
+    if (failed(offset))
+      return failure();
+    Value units = e.shr(*offset, llvm::Log2_64(elements));
+    Value fits = e.compare(LLVM::ICmpPredicate::ult, units, e.c64(int64_t(1) << 32));
+    looked.push_back(LLVM::TruncOp::create(e.b, e.loc, e.i32, units));
+    near = near ? e.bitAnd(near, fits) : fits;
+  }
+  near = NVVM::VoteSyncOp::create(e.b, e.loc, e.i1, e.c32(-1), near, NVVM::VoteSyncKind::all);
+  if (view.rows)
+    near =
+        e.bitAnd(near, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows), e.add(e.narrow(row0), e.c32(rows))));
+  looked.push_back(near);
+  return looked;
+}
+
 LogicalResult Copier::lookUpAhead() {
   if (failed(prepare()))
     return failure();
-  if (!blocks || readsWholePages())
-    return success();
-  FailureOr<Regs> looked = lookUp();
+  FailureOr<Regs> looked = lookUpUnits();
   if (failed(looked))
     return failure();
   e.rowAddresses[op] = *looked;
   return success();
 }
 
-/// Where granule `within` (of its panel) of row t goes; `chunkPart` are the bytes of the panel and of the granule
-/// within its 16-byte chunk.
-Value Copier::place(int64_t t, Value chunkPart, Value within) {
-  auto swizzled = [&](Value row) { // chunk within the panel, permuted by the row
-    Value factor = e.bitAnd(shape.rowShift ? e.shr(row, shape.rowShift) : row, e.c32(shape.chunkMask));
-    return e.mul(e.bitXor(within, factor), e.c32(16));
-  };
-  auto shared = [&](Value bytes, int64_t constant) {
-    return leaf.shift(e.smemPointer(offset ? e.add(offset, bytes) : bytes), constant);
-  };
-  if (!regular) {
-    Value row = e.narrow(localRow(t));
-    Value inGroup = leaf.rem(row, perGroup);
-    Value at = e.add(e.add(chunkPart, e.mul(inGroup, e.c32(shape.rowBytes))), swizzled(inGroup));
-    return shared(e.add(at, e.mul(leaf.div(row, perGroup), e.c32(groupBytes))), dest.base);
-  }
-  int64_t factor = swizzleFactor(shape.rowBytes, t * step) * 16;
+Value Copier::shared(Value bytes, int64_t constant) {
+  return leaf.shift(e.smemPointer(offset ? e.add(offset, bytes) : bytes), constant);
+}
+
+/// Bytes of chunk `within` of the panel, permuted by the row.
+Value Copier::swizzled(Value row, Value within) {
+  Value factor = e.bitAnd(shape.rowShift ? e.shr(row, shape.rowShift) : row, e.c32(shape.chunkMask));
+  return e.mul(e.bitXor(within, factor), e.c32(16));
+}
+
+/// Where a column of `row` goes.
+Value Copier::placeAnywhere(Value row, const Column &column) {
+  Value inGroup = leaf.rem(row, perGroup);
+  Value at = e.add(e.add(column.chunkPart, e.mul(inGroup, e.c32(shape.rowBytes))), swizzled(inGroup, column.within));
+  return shared(e.add(at, e.mul(leaf.div(row, perGroup), e.c32(groupBytes))), dest.base + column.shared);
+}
+
+/// Where a column of row t of this lane goes.
+Value Copier::place(int64_t t, const Column &column) {
+  if (!regular)
+    return placeAnywhere(e.narrow(localRow(t)), column);
+  int64_t factor = swizzleFactor(shape.rowBytes, t * step) * 16, constant = dest.base + column.shared;
   if (!blocks) {
-    Value at = e.add(e.add(chunkPart, e.mul(first, e.c32(shape.rowBytes))), swizzled(first));
-    return shared(at, dest.base + t * step * shape.rowBytes);
+    Value at = e.add(e.add(column.chunkPart, e.mul(first, e.c32(shape.rowBytes))), swizzled(first, column.within));
+    return shared(at, constant + t * step * shape.rowBytes);
   }
-  Value lanePart = e.add(e.add(chunkPart, e.mul(laneRow, e.c32(shape.rowBytes))), swizzled(laneRow));
+  Value lanePart =
+      e.add(e.add(column.chunkPart, e.mul(laneRow, e.c32(shape.rowBytes))), swizzled(laneRow, column.within));
   Value warpPart = e.add(e.mul(leaf.div(warpRow, perGroup), e.c32(groupBytes)),
                          e.mul(leaf.rem(warpRow, perGroup), e.c32(shape.rowBytes)));
   Value at = factor ? e.bitXor(lanePart, e.c32(factor)) : lanePart;
-  return shared(e.add(warpPart, at), dest.base + t * step * shape.rowBytes);
+  return shared(e.add(warpPart, at), constant + t * step * shape.rowBytes);
 }
 
 LogicalResult Copier::prepare() {
@@ -334,6 +399,31 @@ LogicalResult Copier::prepare() {
   return success();
 }
 
+Copier::Column Copier::column(int64_t c) {
+  int64_t granules = tileBytes / granule, perChunk = 16 / granule, perPanel = shape.rowBytes / granule;
+  bool apart = gather && lanesPerRow == perPanel && granules % perPanel == 0;
+  Column column;
+  // Lanes beyond the row repeat its last granule.
+  Value number = c && !apart ? e.add(laneChunk, e.c32(c * lanesPerRow)) : laneChunk;
+  if ((c + 1) * lanesPerRow > granules)
+    number = LLVM::UMinOp::create(e.b, e.loc, number, e.c32(granules - 1));
+  column.bytes = e.mul(number, e.c32(granule));
+  if (apart) {
+    column.shared = c * shape.panelBytes;
+    column.global = c * shape.rowBytes;
+  }
+  if (viewBytes < column.global + shape.rowBytes || (!apart && viewBytes < tileBytes))
+    column.valid = e.select(e.compare(LLVM::ICmpPredicate::slt, column.bytes, e.c32(viewBytes - column.global)),
+                            e.c32(granule), e.c32(0));
+  column.within = leaf.rem(number, perPanel);
+  column.chunkPart = e.mul(leaf.div(number, perPanel), e.c32(shape.panelBytes));
+  if (perChunk > 1) {
+    column.chunkPart = e.add(column.chunkPart, e.mul(leaf.rem(column.within, perChunk), e.c32(granule)));
+    column.within = leaf.div(column.within, perChunk);
+  }
+  return column;
+}
+
 LogicalResult Copier::run() {
   if (failed(prepare()) || failed(findAddresses()))
     return failure();
@@ -346,32 +436,87 @@ LogicalResult Copier::run() {
       left = e.sub(left, first);
   }
   offset = e.smemOffset(dest);
-  int64_t granules = tileBytes / granule, perChunk = 16 / granule, perPanel = shape.rowBytes / granule;
   for (int64_t c = 0; c < columnSteps; ++c) {
-    // Lanes beyond the row repeat its last granule.
-    Value number = c ? e.add(laneChunk, e.c32(c * lanesPerRow)) : laneChunk;
-    if ((c + 1) * lanesPerRow > granules)
-      number = LLVM::UMinOp::create(e.b, e.loc, number, e.c32(granules - 1));
-    Value column = e.mul(number, e.c32(granule));
-    Value valid = e.c32(granule);
-    if (viewBytes < tileBytes)
-      valid = e.select(e.compare(LLVM::ICmpPredicate::slt, column, e.c32(viewBytes)), valid, e.c32(0));
-    Value within = leaf.rem(number, perPanel), panel = leaf.div(number, perPanel);
-    Value chunkPart = e.mul(panel, e.c32(shape.panelBytes));
-    if (perChunk > 1) {
-      chunkPart = e.add(chunkPart, e.mul(leaf.rem(within, perChunk), e.c32(granule)));
-      within = leaf.div(within, perChunk);
-    }
+    Column at = column(c);
+    Value valid = at.valid ? at.valid : e.c32(granule);
     for (int64_t t = 0; t < steps; ++t) {
-      Value to = place(t, chunkPart, within);
+      Value to = place(t, at);
       Value bytes = valid;
       if (left) {
         Value row = lastRow ? e.narrow(localRow(t)) : e.c32(t * step);
         bytes = e.select(e.compare(LLVM::ICmpPredicate::sgt, left, row), valid, e.c32(0));
       }
-      leaf.cpAsync(to, leaf.shift(addresses[t], column), bytes, granule);
+      leaf.cpAsync(to, leaf.shift(leaf.shift(addresses[t], at.bytes), at.global), bytes, granule);
     }
   }
+  return success();
+}
+
+/// Instructions are dear beside the consumers' (a warp issues one in five cycles or so), so a copy of the usual block
+/// takes few beside the copy itself: no predicates, one shuffle and one multiplication for all copies of a row,
+/// constant steps from panel to panel. A block that ends within the rows, or has rows that are far away, takes a loop.
+LogicalResult Copier::runGather() {
+  if (failed(prepare()))
+    return failure();
+  FailureOr<Regs> looked = lookUpUnits();
+  if (failed(looked))
+    return failure();
+  offset = e.smemOffset(dest);
+  SmallVector<Column> columns;
+  for (int64_t c = 0; c < columnSteps; ++c)
+    columns.push_back(column(c));
+  Block *whole = e.newBlock(), *any = e.newBlock(), *done = e.newBlock();
+  LLVM::CondBrOp::create(e.b, e.loc, looked->back(), whole, ValueRange(), any, ValueRange());
+  e.enter(whole);
+  copyWhole(columns, ArrayRef(*looked).drop_back());
+  LLVM::BrOp::create(e.b, e.loc, ValueRange(), done);
+  e.enter(any);
+  if (failed(copyAny(columns)))
+    return failure();
+  LLVM::BrOp::create(e.b, e.loc, ValueRange(), done);
+  e.enter(done);
+  return success();
+}
+
+void Copier::copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units) {
+  SmallVector<Value> starts; // of the columns in row 0 of the buffer
+  for (const Column &column : columns)
+    starts.push_back(column.global ? starts.front() : leaf.shift(e.pointer(view.source), column.bytes));
+  for (int64_t t = 0; t < steps; ++t) {
+    Value unit = leaf.shuffle(units[t / lanesPerRow], t % lanesPerRow, lanesPerRow);
+    Value bytes =
+        LLVM::ShlOp::create(e.b, e.loc, LLVM::ZExtOp::create(e.b, e.loc, e.i64, unit), e.c64(llvm::Log2_64(granule)));
+    for (auto [column, start] : llvm::zip(columns, starts))
+      leaf.cpAsync(place(t, column), leaf.shift(leaf.shift(start, bytes), column.global), column.valid, granule);
+  }
+}
+
+/// Row by row, looked up again where it is copied.
+LogicalResult Copier::copyAny(ArrayRef<Column> columns) {
+  Block *header = e.newBlock({e.i32}), *back = e.newBlock(), *next = e.newBlock();
+  LLVM::BrOp::create(e.b, e.loc, ValueRange{e.c32(0)}, header);
+  e.enter(header);
+  Value passed = header->getArgument(0), row = e.add(first, passed);
+  if (lastRow)
+    row = LLVM::SMinOp::create(e.b, e.loc, row, lastRow);
+  Index at = e.addIndex(row0, {row, 0});
+  FailureOr<Value> from = guardedRowAddress(e, view, at);
+  if (failed(from))
+    return failure();
+  Value exists = rowExists(e, view, at);
+  for (const Column &column : columns) {
+    Value bytes = column.valid;
+    if (exists)
+      bytes = e.select(exists, bytes ? bytes : e.c32(granule), e.c32(0));
+    leaf.cpAsync(placeAnywhere(row, column), leaf.shift(leaf.shift(*from, column.bytes), column.global), bytes,
+                 granule);
+  }
+  Value following = e.add(passed, e.c32(step));
+  Value more = e.compare(LLVM::ICmpPredicate::slt, following, e.c32(steps * step));
+  LLVM::CondBrOp::create(e.b, e.loc, more, back, ValueRange(), next, ValueRange());
+  e.enter(back);
+  branchBack(e, header, {following});
+  e.enter(next);
   return success();
 }
 
@@ -380,7 +525,10 @@ LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Value 
   if (failed(shape))
     return failure();
   auto known = op->getAttrOfType<IntegerAttr>(kRowDivisor);
-  return Copier(e, op, view, e.index(row), dest, *shape, known ? known.getInt() : 1).run();
+  Copier copier(e, op, view, e.index(row), dest, *shape, known ? known.getInt() : 1);
+  auto load = dyn_cast<LoadAsyncOp>(op);
+  bool gather = load && isGather(load) && load.getView().getType().isPaged();
+  return gather ? copier.runGather() : copier.run();
 }
 
 //===----------------------------------------------------------------------===//

@@ -104,8 +104,10 @@ void Leaf::cpAsync(Value shared, Value global, Value bytes, int64_t size) {
   NVVM::CpAsyncOp::create(b, loc, shared, global, static_cast<uint32_t>(size), cache, bytes);
 }
 
-Value Leaf::shuffle(Value value, int64_t lane, int64_t width) {
+Value Leaf::shuffle(Value value, int64_t lane, int64_t width) { return shuffle(value, i32(lane), width); }
+
+Value Leaf::shuffle(Value value, Value lane, int64_t width) {
   // PTX ISA, shfl.sync: bits 8 to 12 of the last operand are the bits of the lane that stay its own.
-  return NVVM::ShflOp::create(b, loc, value.getType(), i32(-1), value, i32(lane), i32((32 - width) << 8 | 31),
+  return NVVM::ShflOp::create(b, loc, value.getType(), i32(-1), value, lane, i32((32 - width) << 8 | 31),
                               NVVM::ShflKind::idx, UnitAttr());
 }

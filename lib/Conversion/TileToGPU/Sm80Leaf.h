@@ -60,6 +60,7 @@ public:
   void warpBarrier() { NVVM::SyncWarpOp::create(b, loc, i32(-1)); }
   /// `value` of lane number `lane` among the `width` (a power of two) neighbouring lanes that the caller is one of.
   Value shuffle(Value value, int64_t lane, int64_t width);
+  Value shuffle(Value value, Value lane, int64_t width);
 
   OpBuilder &b;
   Location loc;

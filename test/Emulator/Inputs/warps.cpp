@@ -9,7 +9,8 @@
 // collective instructions make the 32 fibers of a warp (or the CTA) meet. The
 // order of the warps is random by seed and cp.async completes as late as it
 // may, on poisoned memory, so that a missing barrier or a wait for too few
-// groups gives wrong results here and not only sometimes on a GPU.
+// groups gives wrong results here and not only sometimes on a GPU. Copies that
+// arrive on an mbarrier do so when nobody can go on without them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <random>
 #include <ucontext.h>
 #include <vector>
@@ -40,6 +42,15 @@ struct Meeting { // of a warp or of the CTA
   int kind = 0;
   uint64_t in[32][16], out[32][4];
 };
+struct Barrier { // an mbarrier: the rounds of its meeting are its phases
+  Meeting meeting;
+  void arrive() {
+    if (++meeting.arrived < meeting.size)
+      return;
+    meeting.arrived = 0;
+    ++meeting.round;
+  }
+};
 struct Fiber {
   ucontext_t context;
   std::vector<unsigned char> stack;
@@ -49,11 +60,13 @@ struct Fiber {
   uint64_t round = 0;
   std::vector<Copy> issued;            // not committed
   std::deque<std::vector<Copy>> groups; // committed, not complete
+  std::deque<std::pair<std::vector<Copy>, Barrier *>> arriving;
 };
 ucontext_t scheduler;
 std::vector<Fiber> fibers;
 std::vector<Meeting> warps;
 Meeting cta;
+std::map<const void *, Barrier> barriers;
 Fiber *current;
 int ctaid;
 uint64_t *arguments;
@@ -114,6 +127,24 @@ uint64_t asBits(float f) {
   uint32_t bits;
   memcpy(&bits, &f, 4);
   return bits;
+}
+
+Barrier &barrierAt(const void *address) {
+  static Barrier none;
+  auto found = barriers.find(address);
+  if (found == barriers.end())
+    fail("an mbarrier is used that was not initialised");
+  return found == barriers.end() ? none : found->second;
+}
+
+/// Lets copies of a fiber arrive; false when there are none.
+bool letArrive(Fiber &fiber) {
+  if (fiber.arriving.empty())
+    return false;
+  complete(fiber.arriving.front().first);
+  fiber.arriving.front().second->arrive();
+  fiber.arriving.pop_front();
+  return true;
 }
 
 void start() {
@@ -219,6 +250,35 @@ void rt_wait_group(uint32_t inFlight) {
   }
 }
 
+void rt_barrier_init(const void *address, uint32_t count) {
+  Barrier &barrier = barriers[address];
+  barrier = Barrier();
+  barrier.meeting.size = count;
+}
+void rt_arrive(const void *address) { barrierAt(address).arrive(); }
+void rt_try_wait(const void *address, uint32_t parity) {
+  Barrier &barrier = barrierAt(address);
+  while ((barrier.meeting.round & 1) == parity && !failure)
+    wait(barrier.meeting);
+}
+void rt_arrive_later(const void *address) {
+  current->arriving.push_back({current->issued, &barrierAt(address)});
+  current->issued.clear();
+}
+uint32_t rt_vote_all(uint32_t value) {
+  Meeting &w = warp();
+  int me = lane();
+  w.in[me][0] = value;
+  meet(w, 40, [&] {
+    bool all = true;
+    for (auto &in : w.in)
+      all &= in[0] & 1;
+    for (auto &out : w.out)
+      out[0] = all;
+  });
+  return w.out[me][0];
+}
+
 /// Two e4m3 to f16: the value, exactly.
 uint32_t rt_e4m3(uint32_t pair) {
   auto one = [](uint32_t b) -> uint32_t {
@@ -264,6 +324,7 @@ const char *emulate(void (*kernel)(uint64_t *), uint64_t *args, int ctas, int th
     warps = std::vector<Meeting>(threads / 32);
     for (Meeting &w : warps)
       w.size = 32;
+    barriers.clear();
     cta = Meeting();
     cta.size = threads;
     for (int t = 0; t < threads; ++t) {
@@ -299,6 +360,9 @@ const char *emulate(void (*kernel)(uint64_t *), uint64_t *args, int ctas, int th
         }
       for (Fiber &f : fibers)
         more |= !f.done;
+      // Nobody moves without copies that are under way: those of some thread arrive.
+      for (size_t i = 0, first = random() % fibers.size(); i < fibers.size() && !moved; ++i)
+        moved = letArrive(fibers[(first + i) % fibers.size()]);
       if (more && !moved)
         fail("deadlock: threads wait for others that never come");
     }

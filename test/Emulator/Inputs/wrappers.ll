@@ -15,6 +15,49 @@ declare float @rt_cos(float)
 declare i32 @rt_pack(float, float, i32)
 declare i32 @rt_e4m3(i32)
 declare void @rt_cp_async8(ptr, ptr, i32)
+declare void @rt_barrier_init(ptr, i32)
+declare void @rt_arrive(ptr)
+declare void @rt_arrive_later(ptr)
+declare void @rt_try_wait(ptr, i32)
+declare i32 @rt_vote_all(i32)
+
+define void @nvvm_mbarrier_init_shared(ptr %b, i32 %n) {
+  call void @rt_barrier_init(ptr %b, i32 %n)
+  ret void
+}
+define void @nvvm_fence_mbarrier_init_release_cluster() {
+  ret void
+}
+define void @nvvm_cp_async_mbarrier_arrive_noinc_shared(ptr %b) {
+  call void @rt_arrive_later(ptr %b)
+  ret void
+}
+define void @asm_arrive(ptr %b, i1 %mine) {
+  br i1 %mine, label %yes, label %no
+yes:
+  call void @rt_arrive(ptr %b)
+  br label %no
+no:
+  ret void
+}
+define void @asm_try_wait(ptr %b, i32 %parity, i32 %ticks) {
+  call void @rt_try_wait(ptr %b, i32 %parity)
+  ret void
+}
+define i1 @nvvm_vote_all_sync(i32 %m, i1 %v) {
+  %w = zext i1 %v to i32
+  %a = call i32 @rt_vote_all(i32 %w)
+  %r = trunc i32 %a to i1
+  ret i1 %r
+}
+define void @nvvm_cp_async_cg_shared_global_16(ptr %to, ptr %from) {
+  call void @rt_cp_async(ptr %to, ptr %from, i32 16)
+  ret void
+}
+define void @nvvm_cp_async_ca_shared_global_8(ptr %to, ptr %from) {
+  call void @rt_cp_async8(ptr %to, ptr %from, i32 8)
+  ret void
+}
 
 define i32 @nvvm_read_ptx_sreg_tid_x() {
   %r = call i32 @rt_tid()

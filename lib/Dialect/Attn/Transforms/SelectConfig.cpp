@@ -44,6 +44,8 @@ int64_t mlir::attn::getRegisterLimit(AttentionOp op, ConfigAttr config) {
   ::attn::RoleWork work;
   work.consumers = config.getConsumers();
   work.pages = op.getFormat().getKind() != FormatKind::Ragged || config.getLoad() == LoadPath::Gather;
+  work.gather = config.getLoad() == LoadPath::Gather;
+  work.columns = std::max({config.getKeys(), op.getHeadDimQk(), op.getHeadDimVo()});
   work.hooks = hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value) || isEightBit(op);
   work.range = analyzeMask(op.lookupVariant()).code.size();
   return ::attn::getRoleRegisters(work).consumer;

@@ -174,15 +174,10 @@ static LogicalResult makePlan(KernelOp kernel, mlir::attn::ConfigAttr config, Pl
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Warps of the role that gathers. With the producer of Q and the role that stores they are the warpgroup that tensor
-/// copies take as well, so consumers keep their registers; each stage is shared by both, so that it fills as fast as it
-/// can (a stage of 32 KiB takes a warp 64 copies and their addresses, a quarter of the consumers' step or more).
-static constexpr int64_t kGatherWarps = 2;
-
 /// Producers: one warp for tensor copies, or one for each paged view of the key loop, whose boxes take a warp a good
 /// part of a step; keys that are gathered have a role of their own. So has the query tile: a warp that also loads keys
 /// comes to the next item when the consumers are nearly there, and query tiles come from far.
-static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) {
+static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan, int64_t gatherWarps) {
   SmallVector<std::pair<std::string, int64_t>> producers; // names and warps
   auto isGathered = [](auto &entry) { return entry.second.gather; };
   if (!llvm::all_of(plan.rings, isGathered))
@@ -209,7 +204,7 @@ static SmallVector<std::pair<std::string, int64_t>> assignProducers(Plan &plan) 
     if (ring.gather)
       ring.producer = producers.size();
   if (llvm::any_of(plan.rings, isGathered))
-    producers.push_back({"gather", kGatherWarps});
+    producers.push_back({"gather", gatherWarps});
   return producers;
 }
 
@@ -273,10 +268,19 @@ static LogicalResult specializeKernel(KernelOp kernel) {
           PipelineOp::create(builder, view.getLoc(), PipelineType::get(kernel.getContext(), stages, ring.made, 0),
                              ring.made == ring.type ? ring.pipeline : Value(), 1, plan.groups);
   }
-  bool pages = llvm::any_of(
-      plan.rings, [](auto &entry) { return entry.second.gather || cast<ViewType>(entry.first.getType()).isPaged(); });
   auto range = kernel->getAttrOfType<IntegerAttr>(kRangeLength);
-  ::attn::RoleRegisters registers = ::attn::getRoleRegisters({plan.groups, pages, hooks, range ? range.getInt() : 0});
+  ::attn::RoleWork work;
+  work.consumers = plan.groups;
+  work.hooks = hooks;
+  work.range = range ? range.getInt() : 0;
+  for (auto &[view, ring] : plan.rings) {
+    work.gather |= ring.gather;
+    work.pages |= ring.gather || cast<ViewType>(view.getType()).isPaged();
+    work.columns = std::max(work.columns, ring.type.getShape().back());
+    if (!ring.rows)
+      work.columns = std::max(work.columns, ring.type.getShape().front());
+  }
+  ::attn::RoleRegisters registers = ::attn::getRoleRegisters(work);
   auto roles = RolesOp::create(builder, loc);
   builder.createBlock(&roles.getBody());
   auto makeRole = [&](StringRef name, int64_t warps, int64_t groups, int64_t registers) {
@@ -290,7 +294,7 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     builder.setInsertionPointToStart(block);
     return role;
   };
-  for (auto [i, producer] : llvm::enumerate(assignProducers(plan))) {
+  for (auto [i, producer] : llvm::enumerate(assignProducers(plan, registers.gatherWarps))) {
     makeRole(producer.first, producer.second, 1, registers.producer);
     if (failed(emitProducer(plan, builder, i)))
       return failure();

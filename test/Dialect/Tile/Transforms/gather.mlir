@@ -1,4 +1,4 @@
-// Roles whose keys are gathered by threads: a role of two warps beside the producer of Q. Rows that do not exist are zero in
+// Roles whose keys are gathered by threads: a role of four warps beside the producer of Q. Rows that do not exist are zero in
 // the stage, so that nobody fills them; the interpreter leaves anything there when a tensor copy did it.
 
 // RUN: sed -e 's/load = tma/load = gather/' %S/Inputs/hopper.mlir > %t.mlir
@@ -23,11 +23,11 @@
 // THROUGH: @prefill: right after {{1[0-9]}} passes
 // TAIL: error: {{.*}}nan
 
-// ROLES: tile.role @producer warps(1) registers(40)
+// ROLES: tile.role @producer warps(1) registers(24)
 // ROLES-NOT: tile.gather
 // ROLES: tile.load_async %
 // ROLES-NOT: tile.load_async
-// ROLES: tile.role @gather warps(2) registers(40)
+// ROLES: tile.role @gather warps(4) registers(24)
 // ROLES: %[[KS:.*]] = tile.producer_acquire %[[K:.*]] :
 // ROLES-NEXT: tile.load_async %{{.*}} into %[[KS]] signal %[[K]] {tile.gather}
 // ROLES: scf.for
@@ -41,5 +41,5 @@
 // STREAM: tile.role @gather
 // STREAM: tile.for_each
 // STREAM-NOT: tile.send
-// STREAM: tile.role @store warps(1) registers(40)
+// STREAM: tile.role @store warps(1) registers(24)
 // STREAM: tile.role @consumer
