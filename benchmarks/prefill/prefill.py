@@ -260,26 +260,26 @@ class Case:
             k, v = (self.pk, self.pv) if page else (self.k, self.v)
             first = None if page else cumulative(self.keys)
             # The arguments of its operator, in order (flash_attn_interface.py of that package).
-            out["vllm"] = lambda: torch.ops._vllm_fa3_C.fwd(
+            out["vllm"] = lambda k=k, v=v: torch.ops._vllm_fa3_C.fwd(
                 self.q, k, v, None, None, None, None, cu, first, None, None, used, max(self.lens), max(self.keys), table, None, None, None, None, None,
                 None, None, None, scale, causal, *window, cap, True, None, 0, None, 0, None, 1, 0, None)[0]
         if "flashinfer" in names and row["variant"] in ("full", "causal", "softcap", "window"):
             try:
                 import flashinfer
                 space = torch.zeros(512 << 20, dtype=torch.uint8, device="cuda")
-                more = dict(causal=causal, q_data_type=torch.bfloat16, kv_data_type=torch.bfloat16, logits_soft_cap=50.0 if row["variant"] == "softcap" else 0.0,
-                            window_left=1023 if row["variant"] == "window" else -1)
+                how = dict(causal=causal, q_data_type=torch.bfloat16, kv_data_type=torch.bfloat16, logits_soft_cap=50.0 if row["variant"] == "softcap" else 0.0,
+                           window_left=1023 if row["variant"] == "window" else -1)
                 if page:
                     w = flashinfer.BatchPrefillWithPagedKVCacheWrapper(space, "NHD", backend="fa3")
                     last = torch.tensor([n - (c - 1) * page for n, c in zip(self.keys, self.counts)], dtype=torch.int32)
-                    w.plan(cumulative(self.lens, "cpu"), cumulative(self.counts, "cpu"), self.table, last, row["heads"], row["kv"], row["d"], page, **more)
+                    w.plan(cumulative(self.lens, "cpu"), cumulative(self.counts, "cpu"), self.table, last, row["heads"], row["kv"], row["d"], page, **how)
                     out["flashinfer"] = lambda: w.run(self.q, (self.pk, self.pv))
                 else:
                     w = flashinfer.BatchPrefillWithRaggedKVCacheWrapper(space, "NHD", backend="fa3")
-                    w.plan(cumulative(self.lens, "cpu"), cumulative(self.keys, "cpu"), row["heads"], row["kv"], row["d"], head_dim_vo=row["dv"], **more)
+                    w.plan(cumulative(self.lens, "cpu"), cumulative(self.keys, "cpu"), row["heads"], row["kv"], row["d"], head_dim_vo=row["dv"], **how)
                     out["flashinfer"] = lambda: w.run(self.q, self.k, self.v)
-            except ImportError:
-                pass
+            except (ImportError, OSError, RuntimeError, ValueError) as e:  # not here, or no module for this row
+                print(f"{'':22s} flashinfer: {str(e).splitlines()[0][:100]}", flush=True)
         from torch.nn.attention import SDPBackend, sdpa_kernel
         for name, backend in (("cudnn", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
             if name in names and same and row["variant"] in ("full", "causal"):
