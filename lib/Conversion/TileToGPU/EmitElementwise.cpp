@@ -120,6 +120,17 @@ static bool onlyWidensToHalf(MapOp op) {
          op.getYield().getOperand(0) == extend.getResult();
 }
 
+/// Whether a warp may leave `op` out where its second input is one: a product, and no product of tiles is in flight, over
+/// which there is no branch.
+static bool canSkip(Emitter &e, MapOp op) {
+  if (!op->hasAttr(kSkipsOnes) || op.getInputs().size() != 2 || op.getNumResults() != 1)
+    return false;
+  auto product = op.getYield().getOperand(0).getDefiningOp<arith::MulFOp>();
+  ValueRange args = op.getInputArgs();
+  return product && product.getType().isF32() && product.getLhs() == args[0] && product.getRhs() == args[1] &&
+         op.getInputs()[0].getType() == op.getResult(0).getType() && e.inFlight.empty() && !e.guard;
+}
+
 /// Enters the block in which a warp multiplies, and returns the one behind it, where a warp without another factor than
 /// one comes at once with its first input.
 static Block *skipWhereOnes(Emitter &e, MapOp op) {
@@ -163,11 +174,7 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
     if (failed(alignOperand(e, op, f, inputs[i].fragment, op.getInputDims(i), from[i])))
       return failure();
   }
-  // No branch while products are in flight.
-  Block *rest = nullptr;
-  if (op->hasAttr(kSkipsOnes) && e.inFlight.empty() && !e.guard && f.getPack() == 1 &&
-      inputs[0].fragment.getPack() == 1)
-    rest = skipWhereOnes(e, op);
+  Block *rest = canSkip(e, op) ? skipWhereOnes(e, op) : nullptr;
   YieldOp yield = op.getYield();
   auto skip = roundedByPacking(yield);
   Block &body = op.getBody().front();

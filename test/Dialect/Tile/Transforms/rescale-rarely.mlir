@@ -37,3 +37,12 @@
 // CHECK: math.exp2
 // CHECK: tile.map arith.mulf(%{{.*}}, %[[FACTOR]][0]{{.*}}) {tile.skips_ones}
 // CHECK: scf.yield %[[KEPT]]
+
+// The attribute on anything but a product with a factor means nothing to the code.
+// RUN: sed -e 's/, consumers = 2, load = tma//' %S/Inputs/hopper.mlir | attn-opt --pass-pipeline='builtin.module(tile.kernel(canonicalize,cse,attn-schedule-kernel))' -o %t.p.mlir
+// RUN: sed -e 's/tile.map arith.truncf(\([^)]*\)) ->/tile.map arith.truncf(\1) {tile.skips_ones} ->/' %t.p.mlir > %t.odd.mlir
+// RUN: grep -q 'truncf.*skips_ones' %t.odd.mlir
+// RUN: attn-opt %t.odd.mlir --convert-tile-to-gpu=chip=sm_90a | FileCheck %s --check-prefix=ODD
+// ODD-NOT: vote
+// ODD: llvm.func @prefill
+// ODD-NOT: vote
