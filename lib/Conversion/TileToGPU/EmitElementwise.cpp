@@ -120,8 +120,8 @@ static bool onlyWidensToHalf(MapOp op) {
          op.getYield().getOperand(0) == extend.getResult();
 }
 
-/// Whether a warp may leave `op` out where its second input is one: a product, and no product of tiles is in flight, over
-/// which there is no branch.
+/// Whether a warp may leave `op` out where its second input is one: a product, and no product of tiles is in flight,
+/// over which there is no branch.
 static bool canSkip(Emitter &e, MapOp op) {
   if (!op->hasAttr(kSkipsOnes) || op.getInputs().size() != 2 || op.getNumResults() != 1)
     return false;
