@@ -9,6 +9,22 @@
 // RUN: attn-interpret %t.mlir --runs=4 --split=2 --seed=50 | FileCheck %s --check-prefix=RIGHT
 // RUN: attn-interpret %t.mlir --batch=32:16,31:40,64:0 --against-file=%t.roles.mlir | FileCheck %s --check-prefix=RIGHT
 
+// Logits so far apart that maxima grow by more than 2^8 again and again, and accumulators are scaled: without that they overflow.
+// RUN: sed -e 's/1.44269502/577.0/' %t.roles.mlir > %t.steep.mlir
+// RUN: attn-opt %t.steep.mlir --tile-rescale-rarely | attn-interpret --runs=4 --against-file=%t.steep.mlir | FileCheck %s --check-prefix=RIGHT
+// RUN: attn-opt %t.steep.mlir --tile-rescale-rarely | sed -e 's/8.000000e+00/1.000000e+30/' | not attn-interpret --runs=4 --against-file=%t.steep.mlir 2>&1 | FileCheck %s --check-prefix=APART
+// APART: error: 'tile.kernel' op gives lse INF
+
+// The code: a warp comes to the products by a vote, and past them with the accumulator as it was.
+// RUN: attn-compile %attn_src_root/examples/variants/softcap.mlir --target=sm_90a --kernel=softcap_r128 --emit=llvm | FileCheck %s --check-prefix=CODE
+// CODE: %[[ANY:.*]] = call i1 @llvm.nvvm.vote.any.sync(i32 -1
+// CODE-NEXT: br i1 %[[ANY]], label %[[MULTIPLY:[0-9]+]], label %[[REST:[0-9]+]]
+// CODE: [[MULTIPLY]]:
+// CODE-COUNT-64: fmul float
+// CODE-NEXT: br label %[[REST]]
+// CODE: [[REST]]:
+// CODE-NEXT: phi float [ %[[P:[0-9]+]], %[[MULTIPLY]] ], [
+
 // A second time there is nothing left, and accumulators of 32 columns cost less than finding out.
 // RUN: attn-opt %t.mlir --tile-rescale-rarely | diff - %t.mlir
 // RUN: attn-opt %S/Inputs/hopper.mlir --tile-assign-layouts --tile-skew-dots --tile-rescale-rarely | FileCheck %s --check-prefix=NARROW

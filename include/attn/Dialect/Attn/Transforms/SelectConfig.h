@@ -39,8 +39,8 @@ std::string whyNoConsumers(AttentionOp op, int64_t rows, int64_t keys, const ::a
 /// Registers that a thread of that config has, of those that compute.
 int64_t getRegisterLimit(AttentionOp op, ConfigAttr config);
 
-/// Stages of the query tile of a config with consumers: two where they fit beside K and V, so that the next item's is
-/// there in time and the last one's results can leave by a bulk copy.
+/// Stages of the query tile of a config with consumers, as tile-warp-specialize makes them: three where they fit beside
+/// K and V (one in use, one for the next item, one whose results leave by a bulk copy), else two, else one.
 int64_t getQueryStages(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
 
 /// Checks a config against the op and the machine; reports by how much it does not fit. `target` may be null: then
