@@ -554,6 +554,7 @@ LogicalResult tile::emitRoles(Emitter &e, RolesOp op) {
     e.local.clear();
     e.laneParts.clear();
     e.itemBounds.clear();
+    e.gatherLanes.clear();
     e.roleValues.clear();
     e.counters.clear();
     for (auto &p : e.pipelines)

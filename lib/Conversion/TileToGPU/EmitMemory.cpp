@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Dialect/Tile/IR/Gather.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 
 using namespace mlir;
@@ -39,6 +40,23 @@ static LogicalResult emitView(Emitter &e, ViewOp op) {
   view.pages = op.getPages();
   if (op.getFirst())
     view.first = e.index(op.getFirst());
+  auto gathers = [](Operation *user) {
+    auto load = dyn_cast<LoadAsyncOp>(user);
+    return load && isGather(load);
+  };
+  if (view.pages && llvm::any_of(op->getUsers(), gathers)) {
+    // Here and not where rows are looked up, which is in a loop.
+    auto advance = [&](Value from, Type element, Value by) -> Value {
+      return LLVM::GEPOp::create(e.b, e.loc, e.global, element, from, ArrayRef<LLVM::GEPArg>{by});
+    };
+    Type stored = isEightBitFloat(source.getElementType()) ? e.i8 : source.getElementType();
+    view.origin = e.pointer(view.source);
+    for (auto [i, head] : llvm::enumerate(view.offsets))
+      if (!head.isConstant() || head.offset)
+        view.origin = advance(view.origin, stored, e.mul(e.widen(head), e.stride(view.source, 2 + i)));
+    view.entries =
+        advance(e.pointer(view.pages), cast<MemRefType>(view.pages.getType()).getElementType(), e.widen(view.first));
+  }
   e.views[op] = view;
   return success();
 }

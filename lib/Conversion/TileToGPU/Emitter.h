@@ -47,6 +47,8 @@ struct View {
   std::optional<Index> rows; // number of valid rows
   Value pages;               // the page table, or null
   Index first;
+  // Of pages that are gathered, global pointers: the view's columns in page 0, and the entry `first`.
+  Value origin, entries;
 };
 
 /// Part of shared memory: `base` + `stage` + `rows` bytes (the last two i32 or null) from the start of the CTA's
@@ -217,6 +219,9 @@ public:
 
   /// Of paged loads whose lookups are written already: pages of the boxes, or addresses of rows (halves of 32 bits).
   DenseMap<Operation *, Regs> pageNumbers, rowAddresses;
+
+  /// What the lanes of the role that gathers begin with, by the shape of the tile (Sm80Copy.cpp).
+  SmallVector<std::pair<SmallVector<int64_t>, Regs>> gatherLanes;
 
   /// First item and end of this role's list.
   DenseMap<Value, std::pair<Value, Value>> itemBounds;

@@ -78,22 +78,29 @@ public:
 private:
   LogicalResult prepare();
   void choose();
+  void nameLanes(Value lane);
   LogicalResult findAddresses();
   bool readsWholePages();
   FailureOr<Regs> lookUp();
-  FailureOr<Regs> lookUpUnits();
+  Regs lookUpUnits();
+  Value unitsOf(Value row);
+  Value strideUnits(int64_t dim);
+  Value stridesFit();
+  ArrayRef<Value> gatherLane();
+  Value lookedUpRow(int64_t s);
   LogicalResult findPages();
   LogicalResult lookUpRows();
   Index localRow(int64_t t);
   Value stepBytes();
   Value rowOfLane(int64_t s);
   Value place(int64_t t, const Column &column);
+  Value warpPlace();
   Value placeAnywhere(Value row, const Column &column);
   Value shared(Value bytes, int64_t constant);
   Value swizzled(Value row, Value within);
-  Column column(int64_t c);
-  void copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units);
-  LogicalResult copyAny(ArrayRef<Column> columns);
+  Column column(int64_t c, bool once = false);
+  void copyWhole(ArrayRef<Value> units);
+  LogicalResult copyAny();
 
   Emitter &e;
   Operation *op;
@@ -110,8 +117,9 @@ private:
   bool regular; // the place of row first + step t is that of row `first`, xor and plus constants
   bool blocks;  // a warp has `perWarp` consecutive rows
   bool gather;
+  bool apart; // of a gather: the lanes of a row have a panel, the panels are constants apart at both ends
   int64_t perWarp;
-  Value hidden, laneRow, laneChunk, warpRow, first, lastRow, offset;
+  Value laneRow, laneChunk, warpRow, first, lastRow, offset;
   SmallVector<Value> addresses; // of column 0 of row t
 };
 } // namespace
@@ -138,14 +146,20 @@ void Copier::choose() {
     step = stride;
     steps = rows / stride;
   }
-  hidden = hiddenLane(e);
-  laneRow = e.shr(hidden, llvm::Log2_64(lanesPerRow));
-  laneChunk = e.bitAnd(hidden, e.c32(lanesPerRow - 1));
-  warpRow = e.mul(e.group.warp, e.c32(blocks ? perWarp : rowsAtOnce));
-  first = e.add(warpRow, laneRow);
   // More warps than rows: the surplus lanes repeat the last row, data and all.
   if (!even && blocks)
     lastRow = e.c32(rows - 1);
+  int64_t granules = tileBytes / granule;
+  apart = gather && lanesPerRow == shape.rowBytes / granule && granules % lanesPerRow == 0;
+  if (!apart || !regular)
+    nameLanes(hiddenLane(e));
+}
+
+void Copier::nameLanes(Value lane) {
+  laneRow = e.shr(lane, llvm::Log2_64(lanesPerRow));
+  laneChunk = e.bitAnd(lane, e.c32(lanesPerRow - 1));
+  warpRow = e.mul(e.group.warp, e.c32(blocks ? perWarp : rowsAtOnce));
+  first = e.add(warpRow, laneRow);
 }
 
 /// Row t of this lane, within the tile.
@@ -310,38 +324,101 @@ FailureOr<Regs> Copier::lookUp() {
   return looked;
 }
 
+/// How far `row` is from the row that the view's pages begin with, in granules. The strides fit 32 bits (`stridesFit`),
+/// so that one multiplication of 32 by 32 bits is enough for each.
+Value Copier::unitsOf(Value row) {
+  ViewType type = ViewOp(view.op).getResult().getType();
+  Type element = cast<MemRefType>(view.pages.getType()).getElementType();
+  auto wide = [&](Value narrow) -> Value { return LLVM::ZExtOp::create(e.b, e.loc, e.i64, narrow); };
+  auto scaled = [&](Value number, int64_t dim) -> Value {
+    return e.mul(number, wide(LLVM::TruncOp::create(e.b, e.loc, e.i32, strideUnits(dim))));
+  };
+  Value inside;
+  if (int64_t page = type.getPage(); page > 1) {
+    inside = scaled(wide(llvm::isPowerOf2_64(page) ? e.bitAnd(row, e.c32(page - 1)) : leaf.rem(row, page)), 1);
+    row = leaf.div(row, page);
+  }
+  Value at = LLVM::GEPOp::create(e.b, e.loc, e.global, element, view.entries, ArrayRef<LLVM::GEPArg>{wide(row)});
+  auto load = LLVM::LoadOp::create(e.b, e.loc, element, at, element.getIntOrFloatBitWidth() / 8);
+  load.setInvariant(true);
+  Value units = scaled(element.isInteger(32) ? wide(load) : Value(load), 0);
+  return inside ? e.add(units, inside) : units;
+}
+
+/// Stride of a dimension of the buffer in granules.
+Value Copier::strideUnits(int64_t dim) {
+  return e.shr(e.stride(view.source, dim), llvm::Log2_64(granule / elementBytes));
+}
+
+Value Copier::stridesFit() {
+  auto fits = [&](int64_t dim) -> Value {
+    return e.compare(LLVM::ICmpPredicate::ult, strideUnits(dim), e.c64(int64_t(1) << 32));
+  };
+  return ViewOp(view.op).getResult().getType().getPage() > 1 ? e.bitAnd(fits(0), fits(1)) : fits(0);
+}
+
 /// Of a gather: offsets of the warp's rows in granules, 32 rows at a time; behind them whether these are the offsets,
 /// that is whether all rows exist and none is 2^32 granules away.
-FailureOr<Regs> Copier::lookUpUnits() {
+Regs Copier::lookUpUnits() {
   if (auto known = e.rowAddresses.find(op); known != e.rowAddresses.end())
     return known->second;
-  Regs looked;
-  Value near;
-  int64_t elements = granule / elementBytes;
-  for (int64_t s = 0; s < perWarp; s += 32) {
-    FailureOr<Value> offset = guardedRow(e, view, e.addIndex(row0, {rowOfLane(s), 0}), rowOffset, e.c64(0));
-    if (failed(offset))
-      return failure();
-    Value units = e.shr(*offset, llvm::Log2_64(elements));
-    Value fits = e.compare(LLVM::ICmpPredicate::ult, units, e.c64(int64_t(1) << 32));
-    looked.push_back(LLVM::TruncOp::create(e.b, e.loc, e.i32, units));
-    near = near ? e.bitAnd(near, fits) : fits;
-  }
-  near = NVVM::VoteSyncOp::create(e.b, e.loc, e.i1, e.c32(-1), near, NVVM::VoteSyncKind::all);
+  Value usual = stridesFit();
   if (view.rows)
-    near =
-        e.bitAnd(near, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows), e.add(e.narrow(row0), e.c32(rows))));
-  looked.push_back(near);
+    usual =
+        e.bitAnd(usual, e.compare(LLVM::ICmpPredicate::sge, e.narrow(*view.rows), e.add(e.narrow(row0), e.c32(rows))));
+  // The last one is not 0 where a row is far away, or none was looked up.
+  SmallVector<Value> unknown(llvm::divideCeil(perWarp, 32) + 1, e.c32(1));
+  Block *lookup = e.newBlock(), *join = e.newBlock(SmallVector<Type>(unknown.size(), e.i32));
+  LLVM::CondBrOp::create(e.b, e.loc, usual, lookup, ValueRange(), join, unknown);
+  e.enter(lookup);
+  Regs looked;
+  Value far;
+  for (int64_t s = 0; s < perWarp; s += 32) {
+    Value units = unitsOf(e.add(e.narrow(row0), lookedUpRow(s)));
+    looked.push_back(LLVM::TruncOp::create(e.b, e.loc, e.i32, units));
+    Value high = LLVM::TruncOp::create(e.b, e.loc, e.i32, e.shr(units, 32));
+    far = far ? e.bitOr(far, high) : high;
+  }
+  looked.push_back(far);
+  LLVM::BrOp::create(e.b, e.loc, looked, join);
+  e.enter(join);
+  looked.assign(join->args_begin(), join->args_end());
+  Value near = e.compare(LLVM::ICmpPredicate::eq, looked.back(), e.c32(0));
+  looked.back() = NVVM::VoteSyncOp::create(e.b, e.loc, e.i1, e.c32(-1), near, NVVM::VoteSyncKind::all);
   return looked;
 }
+
+/// Of a gather whose panels are apart, the same for all its blocks and made once: where column 0 of row `first` goes,
+/// what the lane copies of a row's first panel (bytes), and the rows that it looks up.
+ArrayRef<Value> Copier::gatherLane() {
+  SmallVector<int64_t> key{rows, perGroup, groupBytes, shape.rowBytes, shape.rowShift, shape.chunkMask, granule};
+  for (auto &[known, values] : e.gatherLanes)
+    if (known == key)
+      return values;
+  OpBuilder::InsertPoint here = e.toEntry(e.group.entry);
+  nameLanes(e.group.lane);
+  Value bytes = e.mul(laneChunk, e.c32(granule));
+  Value chunk = granule == 16 ? laneChunk : leaf.div(bytes, 16);
+  Regs values{e.add(warpPlace(), e.add(e.mul(laneRow, e.c32(shape.rowBytes)), swizzled(laneRow, chunk))), bytes};
+  if (granule != 16)
+    values[0] = e.add(values[0], leaf.rem(bytes, 16));
+  for (int64_t s = 0; s < perWarp; s += 32)
+    values.push_back(rowOfLane(s));
+  for (Value &value : values)
+    value = e.hideLanePart(value);
+  e.b.restoreInsertionPoint(here);
+  e.forgetLocal();
+  e.gatherLanes.push_back({key, values});
+  return e.gatherLanes.back().second;
+}
+
+/// A row that this lane looks up, of those of the warp from `s` on.
+Value Copier::lookedUpRow(int64_t s) { return apart && regular ? gatherLane()[2 + s / 32] : rowOfLane(s); }
 
 LogicalResult Copier::lookUpAhead() {
   if (failed(prepare()))
     return failure();
-  FailureOr<Regs> looked = lookUpUnits();
-  if (failed(looked))
-    return failure();
-  e.rowAddresses[op] = *looked;
+  e.rowAddresses[op] = lookUpUnits();
   return success();
 }
 
@@ -371,12 +448,20 @@ Value Copier::place(int64_t t, const Column &column) {
     Value at = e.add(e.add(column.chunkPart, e.mul(first, e.c32(shape.rowBytes))), swizzled(first, column.within));
     return shared(at, constant + t * step * shape.rowBytes);
   }
+  constant += t * step * shape.rowBytes;
+  if (apart) {
+    Value at = gatherLane().front();
+    return leaf.shift(leaf.shift(e.smemPointer(offset), factor ? e.bitXor(at, e.c32(factor)) : at), constant);
+  }
   Value lanePart =
       e.add(e.add(column.chunkPart, e.mul(laneRow, e.c32(shape.rowBytes))), swizzled(laneRow, column.within));
-  Value warpPart = e.add(e.mul(leaf.div(warpRow, perGroup), e.c32(groupBytes)),
-                         e.mul(leaf.rem(warpRow, perGroup), e.c32(shape.rowBytes)));
-  Value at = factor ? e.bitXor(lanePart, e.c32(factor)) : lanePart;
-  return shared(e.add(warpPart, at), constant + t * step * shape.rowBytes);
+  return shared(e.add(warpPlace(), factor ? e.bitXor(lanePart, e.c32(factor)) : lanePart), constant);
+}
+
+/// Where the warp's rows begin.
+Value Copier::warpPlace() {
+  return e.add(e.mul(leaf.div(warpRow, perGroup), e.c32(groupBytes)),
+               e.mul(leaf.rem(warpRow, perGroup), e.c32(shape.rowBytes)));
 }
 
 LogicalResult Copier::prepare() {
@@ -399,22 +484,27 @@ LogicalResult Copier::prepare() {
   return success();
 }
 
-Copier::Column Copier::column(int64_t c) {
+/// `once`: of a regular gather, of the values that are made once.
+Copier::Column Copier::column(int64_t c, bool once) {
   int64_t granules = tileBytes / granule, perChunk = 16 / granule, perPanel = shape.rowBytes / granule;
-  bool apart = gather && lanesPerRow == perPanel && granules % perPanel == 0;
   Column column;
-  // Lanes beyond the row repeat its last granule.
-  Value number = c && !apart ? e.add(laneChunk, e.c32(c * lanesPerRow)) : laneChunk;
-  if ((c + 1) * lanesPerRow > granules)
-    number = LLVM::UMinOp::create(e.b, e.loc, number, e.c32(granules - 1));
-  column.bytes = e.mul(number, e.c32(granule));
   if (apart) {
     column.shared = c * shape.panelBytes;
     column.global = c * shape.rowBytes;
   }
+  // Lanes beyond the row repeat its last granule.
+  Value number;
+  if (!once) {
+    number = c && !apart ? e.add(laneChunk, e.c32(c * lanesPerRow)) : laneChunk;
+    if ((c + 1) * lanesPerRow > granules)
+      number = LLVM::UMinOp::create(e.b, e.loc, number, e.c32(granules - 1));
+  }
+  column.bytes = once ? gatherLane()[1] : e.mul(number, e.c32(granule));
   if (viewBytes < column.global + shape.rowBytes || (!apart && viewBytes < tileBytes))
     column.valid = e.select(e.compare(LLVM::ICmpPredicate::slt, column.bytes, e.c32(viewBytes - column.global)),
                             e.c32(granule), e.c32(0));
+  if (once)
+    return column;
   column.within = leaf.rem(number, perPanel);
   column.chunkPart = e.mul(leaf.div(number, perPanel), e.c32(shape.panelBytes));
   if (perChunk > 1) {
@@ -458,30 +548,28 @@ LogicalResult Copier::run() {
 LogicalResult Copier::runGather() {
   if (failed(prepare()))
     return failure();
-  FailureOr<Regs> looked = lookUpUnits();
-  if (failed(looked))
-    return failure();
+  Regs looked = lookUpUnits();
   offset = e.smemOffset(dest);
-  SmallVector<Column> columns;
-  for (int64_t c = 0; c < columnSteps; ++c)
-    columns.push_back(column(c));
   Block *whole = e.newBlock(), *any = e.newBlock(), *done = e.newBlock();
-  LLVM::CondBrOp::create(e.b, e.loc, looked->back(), whole, ValueRange(), any, ValueRange());
+  LLVM::CondBrOp::create(e.b, e.loc, looked.back(), whole, ValueRange(), any, ValueRange());
   e.enter(whole);
-  copyWhole(columns, ArrayRef(*looked).drop_back());
+  copyWhole(ArrayRef(looked).drop_back());
   LLVM::BrOp::create(e.b, e.loc, ValueRange(), done);
   e.enter(any);
-  if (failed(copyAny(columns)))
+  if (failed(copyAny()))
     return failure();
   LLVM::BrOp::create(e.b, e.loc, ValueRange(), done);
   e.enter(done);
   return success();
 }
 
-void Copier::copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units) {
+void Copier::copyWhole(ArrayRef<Value> units) {
+  SmallVector<Column> columns;
   SmallVector<Value> starts; // of the columns in row 0 of the buffer
-  for (const Column &column : columns)
-    starts.push_back(column.global ? starts.front() : leaf.shift(e.pointer(view.source), column.bytes));
+  for (int64_t c = 0; c < columnSteps; ++c) {
+    columns.push_back(column(c, /*once=*/apart && regular));
+    starts.push_back(c && apart ? starts.front() : leaf.shift(view.origin, columns[c].bytes));
+  }
   for (int64_t t = 0; t < steps; ++t) {
     Value unit = leaf.shuffle(units[t / lanesPerRow], t % lanesPerRow, lanesPerRow);
     Value bytes =
@@ -492,7 +580,11 @@ void Copier::copyWhole(ArrayRef<Column> columns, ArrayRef<Value> units) {
 }
 
 /// Row by row, looked up again where it is copied.
-LogicalResult Copier::copyAny(ArrayRef<Column> columns) {
+LogicalResult Copier::copyAny() {
+  nameLanes(hiddenLane(e));
+  SmallVector<Column> columns;
+  for (int64_t c = 0; c < columnSteps; ++c)
+    columns.push_back(column(c));
   Block *header = e.newBlock({e.i32}), *back = e.newBlock(), *next = e.newBlock();
   LLVM::BrOp::create(e.b, e.loc, ValueRange{e.c32(0)}, header);
   e.enter(header);
