@@ -40,6 +40,14 @@ INFINITE = """  attn.hook logits (%x: f32, %at: !attn.coord) {
     attn.yield %y : f32
   }
 """
+
+
+def capped(cap, more=""):
+    """A soft-cap by a constant: the compiler knows how large logits are."""
+    return (f"  %cap = arith.constant {cap} : f32\n" + matrix.softcap("") + matrix.hook_mask(matrix.CAUSAL) + more,
+            [("sink", "memref<?xf32>")] if more else [], {"sink": {"random": [-90, 90], "shape": [8]}} if more else {})
+
+
 CONSTANTS = "  %zero = arith.constant 0 : index\n  %hundred = arith.constant 100 : index\n  %three = arith.constant 3 : index\n"
 VARIANTS = {
     "below_-5e4": shifted(-60000.0),
@@ -97,6 +105,23 @@ VARIANTS = {
   }
 """ + matrix.hook_mask(matrix.CAUSAL), [("bias", "memref<?xf32>"), ("flags", "memref<?xi8>")],
                {"bias": {"random": [-2, 2], "shape": [200]}, "flags": {"values": [i * i % 3 % 2 for i in range(200)]}}),
+    "capped_at_50": capped(50.0),
+    "capped_at_9": capped(9.0),
+    "capped_at_50_sink": capped(50.0, matrix.SINK),
+    # Rows whose logits are all at the lower or all at the upper end.
+    "clamped_apart": ("  %least = arith.constant -55.0 : f32\n  %most = arith.constant 55.0 : f32\n" + CONSTANTS + """  attn.hook logits (%x: f32, %at: !attn.coord) {
+    %q = attn.q_pos %at
+    %r = arith.remui %q, %three : index
+    %low = arith.cmpi eq, %r, %zero : index
+    %far = arith.constant 1.0e6 : f32
+    %down = arith.subf %x, %far : f32
+    %up = arith.addf %x, %far : f32
+    %moved = arith.select %low, %down, %up : f32
+    %above = arith.maximumf %moved, %least : f32
+    %y = arith.minimumf %above, %most : f32
+    attn.yield %y : f32
+  }
+""" + matrix.hook_mask(matrix.CAUSAL), [], {}),
     "wide_table": ("""  attn.hook logits (%x: f32, %at: !attn.coord) {
     %q = attn.row %at
     %k = attn.kv_pos %at
@@ -123,6 +148,13 @@ CASES = {
     "sigmoid-split": ({"variant": "sigmoid", "split": 64}, requests((5, 700), (1, 300), (3, 65))),
     "left-window-333": ({"variant": "left_window", "split": 512}, requests((300, 4096), (1024, 1024))),
     "softcap-large-logits": ({"variant": "softcap", "magnitude": 11.0}, dict(requests((64, 200), (1, 333)), params={"cap": 50.0})),
+    "softcap-constant": ({"variant": "capped_at_50", "magnitude": 11.0, "types": ("bf16", "bf16")}, requests((64, 200), (1, 333), (40, 7), (3, 0))),
+    "softcap-constant-split": ({"variant": "capped_at_50", "magnitude": 11.0, "types": ("bf16", "bf16"), "split": 64}, requests((5, 200), (1, 333), (1, 0))),
+    "softcap-constant-f16": ({"variant": "capped_at_50", "magnitude": 11.0}, requests((64, 200), (1, 333))),
+    "softcap-constant-f16-small": ({"variant": "capped_at_9", "magnitude": 11.0}, requests((64, 200), (1, 333))),
+    "softcap-constant-sink": ({"variant": "capped_at_50_sink", "magnitude": 11.0, "types": ("bf16", "bf16")}, requests((64, 200), (1, 333), (40, 7))),
+    "clamped-rows-far-apart": ({"variant": "clamped_apart", "types": ("bf16", "bf16")}, requests((64, 200), (1, 333))),
+    "clamped-rows-far-apart-split": ({"variant": "clamped_apart", "types": ("bf16", "bf16"), "split": 64}, requests((5, 200), (1, 333))),
     "alibi-heads-8-to-15-of-32": ({"variant": "alibi"}, dict(requests((5, 200), (1, 333)), params={
         "slopes": {"generator": "alibi", "heads": 32, "first": 8, "count": 8}})),
     "alibi-12-heads": ({"variant": "alibi", "heads": (12, 12)}, requests((5, 200), (1, 333))),

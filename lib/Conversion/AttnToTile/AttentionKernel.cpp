@@ -12,6 +12,7 @@
 //     s = q . key hook(load k[j..])       x = logits hook(scale s) (log2 e)
 //     y = mask(x), m, p = exp2(y - m), l  o = alpha o + p . value hook(load v[j..])
 //   one state from the groups' states, o / l, lse
+//   (bounded logits: the constant 0 stands for m, so alpha is 1)
 //   slot < 0: finalise, else: partial state to part_o, part_lse
 // test/Kernels/{decode,prefill}-l.mlir are this, written by hand.
 //
@@ -57,9 +58,13 @@ std::pair<Value, Value> mlir::attn::buildNormalise(KernelBuilder &kb, Value max,
     return arith::DivFOp::create(b, loc, one, divisor, arith::FastMathFlags::arcp | arith::FastMathFlags::afn);
   });
   Value normal = kb.mapOp<arith::MulFOp>(cast<RegType>(o.getType()), {{o, {}}, {inverse, {0}}});
-  Value lse2 = kb.map(row, {{max, {}}, {sum, {}}}, [](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
-    Value log = math::Log2Op::create(b, loc, in[1], arith::FastMathFlags::afn);
-    return arith::AddFOp::create(b, loc, in[0], log);
+  SmallVector<MapInput> inputs;
+  if (max)
+    inputs.push_back({max, {}});
+  inputs.push_back({sum, {}});
+  Value lse2 = kb.map(row, inputs, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
+    Value log = math::Log2Op::create(b, loc, in.back(), arith::FastMathFlags::afn);
+    return max ? arith::AddFOp::create(b, loc, in[0], log).getResult() : log;
   });
   return {normal, lse2};
 }
@@ -417,6 +422,15 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
     return SmallVector<Value>{o};
   }
   RegType stateType = f32Reg(grouped({m}));
+  if (spec.bounded) {
+    Value p = kb.map(sType, {{y, {}}}, [](OpBuilder &b, Location loc, ValueRange in, ValueRange) -> Value {
+      return math::Exp2Op::create(b, loc, in[0], arith::FastMathFlags::afn);
+    });
+    Value pSum = kb.reduce(ReduceKind::AddF, p, lastDim());
+    Value sum = kb.mapOp<arith::AddFOp>(stateType, {{state[0], {}}, {pSum, {}}});
+    Value o = tile::DotOp::create(b, loc, oType, kb.convert(p, compute), *v, state[1], /*transpose_b=*/false);
+    return SmallVector<Value>{sum, o};
+  }
   Value max = kb.reduce(ReduceKind::MaximumF, y, lastDim(), state[0]);
   Value shift = buildZeroIfEmpty(kb, max);
   Value alpha = buildExp2Diff(kb, state[0], shift);
@@ -435,7 +449,14 @@ FailureOr<SmallVector<Value>> AttentionKernel::buildStep(Value q, Value kView, V
 
 LogicalResult AttentionKernel::buildEnd(ValueRange state) {
   Value o = state.back(), lse2;
-  if (spec.softmax) {
+  if (spec.bounded) {
+    Value sum = state[0];
+    if (groups > 1) {
+      sum = kb.reduce(ReduceKind::AddF, sum, 0);
+      o = kb.reduce(ReduceKind::AddF, o, 0);
+    }
+    std::tie(o, lse2) = buildNormalise(kb, Value(), sum, o);
+  } else if (spec.softmax) {
     Value max = state[0], sum = state[1];
     if (groups > 1) {
       // One state from the groups' states.
@@ -495,7 +516,8 @@ LogicalResult AttentionKernel::build() {
   rows.require(spec.getHook(HookKind::Mask));
   SmallVector<Value> init;
   if (spec.softmax) {
-    init.push_back(kb.splat(-std::numeric_limits<float>::infinity(), grouped({m})));
+    if (!spec.bounded)
+      init.push_back(kb.splat(-std::numeric_limits<float>::infinity(), grouped({m})));
     init.push_back(kb.splat(0, grouped({m})));
   }
   init.push_back(kb.splat(0, grouped({m, spec.dvoTile})));

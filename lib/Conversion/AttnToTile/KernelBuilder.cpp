@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "attn/Analysis/LogitBounds.h"
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 #include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "llvm/Support/MathExtras.h"
@@ -20,7 +21,7 @@ KernelSpec::KernelSpec(AttentionOp op, VariantOp variant, ConfigAttr config, con
       dvo(op.getHeadDimVo()), page(op.getPageSize()), group(op.getGroup()), qType(elementOf(op.getQ())),
       kvType(elementOf(op.getK())), oType(elementOf(op.getO())),
       softmax(!variant || variant.getNormalizer() == Normalizer::Softmax),
-      fp8(isa<Float8E4M3FNType, Float8E5M2Type>(kvType)) {
+      fp8(isa<Float8E4M3FNType, Float8E5M2Type>(kvType)), bounded(hasBoundedLogits(op)) {
   const ::attn::TargetInfo *target = op.getTargetAttr() ? ::attn::findTarget(op.getTargetAttr().getChip()) : nullptr;
   gpu = target && target->isGpu();
   int64_t unit = gpu ? getHeadDimUnit(op) : 1;

@@ -34,6 +34,7 @@ struct KernelSpec {
   int64_t dqkTile, dvoTile; // columns of tiles: on a GPU whole steps of the products, the rest is zero
   Type qType, kvType, oType;
   bool softmax, fp8, gpu;
+  bool bounded; // the softmax needs no maximum
 
   HookOp getHook(HookKind kind) const { return variant ? VariantOp(variant).getHook(kind) : HookOp(); }
   /// 64 or 32 keys of one group where the config has groups, else all of them.
@@ -210,7 +211,8 @@ FailureOr<Value> liftVectorHook(KernelBuilder &kb, HookOp hook, const CoordFrame
 /// (null without a normalizer). `pack` is the packing of the views of o and lse.
 LogicalResult buildFinalise(KernelBuilder &kb, Value o, Value lse2, int64_t pack, bool heads);
 
-/// o / sum and base-2 lse of a state (maximum, sum, unnormalised o); an empty state is (0, -inf).
+/// o / sum and base-2 lse of a state (maximum, sum, unnormalised o); an empty state is (0, -inf). Without a maximum
+/// (null) weights are powers of the logits themselves.
 std::pair<Value, Value> buildNormalise(KernelBuilder &kb, Value max, Value sum, Value o);
 
 /// 0 where x = -inf (subtracting it is then harmless), else x.

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A row's sum is l = a l + sum of P(j), linear in l, so each of the four lanes
-// that share a row may keep a sum of its own: in the loop a thread adds what it
-// holds, and the lanes are added once, where the loop's result is used.
+// A row's sum is l = a l + sum of P(j), or l + sum of P(j) where no maximum
+// moves: linear in l, so each of the four lanes that share a row may keep a sum
+// of its own: in the loop a thread adds what it holds, and the lanes are added
+// once, where the loop's result is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@ namespace mlir::tile {
 using namespace mlir;
 using namespace mlir::tile;
 
-/// fma(l, a, s), or l * a + s, of the three inputs in any order of the factors; the numbers of l and s.
+/// fma(l, a, s), l * a + s or l + s, of the inputs in any order; the number of s.
 static bool isScaledSum(MapOp map, Value carried, unsigned &sum) {
   if (map.getNumResults() != 1 || map.getAt())
     return false;
@@ -39,6 +40,10 @@ static bool isScaledSum(MapOp map, Value carried, unsigned &sum) {
     term = fma.getC();
   } else if (auto add = dyn_cast_or_null<arith::AddFOp>(op)) {
     for (bool swap : {false, true}) {
+      if ((swap ? add.getRhs() : add.getLhs()) == l) {
+        term = swap ? add.getLhs() : add.getRhs();
+        break;
+      }
       auto mul = (swap ? add.getRhs() : add.getLhs()).getDefiningOp<arith::MulFOp>();
       if (!mul || (mul.getLhs() != l && mul.getRhs() != l))
         continue;
