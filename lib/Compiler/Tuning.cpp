@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Compiler/Tuning.h"
+#include "attn/Analysis/LogitBounds.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Compiler/Manifest.h"
 #include "attn/Target/TunedTables.h"
@@ -84,6 +85,8 @@ std::string describeShape(AttentionOp op) {
   for (HookKind kind : {HookKind::Query, HookKind::Key, HookKind::Value, HookKind::Logits, HookKind::Output})
     if (HookOp hook = variant.getHook(kind))
       text += " " + describeHook(hook, kind);
+  if (hasBoundedLogits(op))
+    text += " bounded";
   if (variant.getNormalizer() == Normalizer::None)
     text += " unnormalized";
   return text;

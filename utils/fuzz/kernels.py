@@ -130,13 +130,25 @@ def hook(rng, kind, dim):
         result, type = body.bounded(), "f32"
     elif kind == "logits":
         head, type = "  attn.hook logits (%x: f32, %at: !attn.coord) {\n", "f32"
-        choice = rng.randrange(4)
+        choice = rng.randrange(6)
         if choice == 0:
             result = body.emit(f"arith.addf %x, {body.bounded()} : f32")
         elif choice == 1:
             result = body.branch("%x")
         elif choice == 2:
             result = body.emit(f"math.tanh %x {rng.choice(['', 'fastmath<afn>'])} : f32")
+        elif choice == 3:  # bounds, close enough for a softmax without a maximum or just too wide
+            cap = body.emit(f"arith.constant {rng.choice([1.0, 9.5, 9.8, 50.0, 56.0])} : f32")
+            if rng.random() < 0.5:
+                capped = body.emit(f"math.tanh {rng.choice(['%x', body.branch('%x')])} fastmath<afn> : f32")
+                result = body.emit(f"arith.mulf {capped}, {cap} : f32")
+            else:
+                least = body.emit(f"arith.negf {cap} : f32")
+                result = body.emit(f"arith.maximumf {body.emit(f'arith.minimumf %x, {cap} : f32')}, {least} : f32")
+        elif choice == 4:  # the same behind a branch
+            condition, other = body.condition(), body.bounded()
+            capped = body.emit(f"arith.mulf {body.emit('math.tanh %x : f32')}, {body.emit('arith.constant 30.0 : f32')} : f32")
+            result = body.emit(f"arith.select {condition}, {capped}, {other} : f32")
         else:  # a factor at the end, which tile-fold-scale looks for
             factor = rng.choice([body.emit("arith.constant 1.5 : f32"), body.emit("arith.constant -0.5 : f32"), "%weight"])
             result = body.emit(f"arith.mulf {rng.choice(['%x', body.branch('%x')])}, {factor} : f32")

@@ -24,13 +24,17 @@ using namespace mlir::attn;
 // HookBody
 //===----------------------------------------------------------------------===//
 
-/// Whether the hook may go wrong at positions that do not exist: it reads memory by position, or divides.
+/// Whether the hook may go wrong at positions (of keys, or of rows) that do not exist: it reads memory by position, or
+/// divides them.
 static bool needsClamp(HookOp hook, bool ofKeys) {
   return hook.getBody()
       .walk([&](Operation *op) {
         if (isa<arith::DivSIOp, arith::DivUIOp, arith::CeilDivSIOp, arith::FloorDivSIOp, arith::RemSIOp, arith::RemUIOp,
                 memref::LoadOp>(op) &&
-            (!ofKeys || llvm::any_of(op->getOperands(), [&](Value v) { return findDependence(v).key; })))
+            llvm::any_of(op->getOperands(), [&](Value v) {
+              Dependence on = findDependence(v);
+              return ofKeys ? on.key : on.row;
+            }))
           return WalkResult::interrupt();
         return WalkResult::advance();
       })

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/LogitBounds.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 #include "llvm/Support/MathExtras.h"
@@ -30,6 +31,8 @@ static constexpr double kProductsWgmma = 2048, kProductsMma = 1024; // multiply-
 // Instructions of the softmax for a score, for a row and step, and of a mask for a score (counted in the SASS of head
 // dim 128: 443 of a thread for 64 scores).
 static constexpr double kPerScore = 5.2, kPerRow = 128, kPerMasked = 4;
+// Of them those that bounded logits do without: the maximum of a score and of a row (451 of a soft-cap, not 616).
+static constexpr double kMaximumPerScore = 1, kMaximumPerRow = 96;
 
 // Fitted to docs/Performance.md (head dims 64, 128, 192 and 256 at 4k): the part of the shorter that stays visible.
 static double getVisible(int64_t groups) { return groups >= 3 ? 0.55 : groups == 2 ? 0.6 : 1.0; }
@@ -90,8 +93,13 @@ double mlir::attn::estimateCost(AttentionOp op, ConfigAttr config, const TargetI
     visible = 1;
     item = 2500;
   }
-  double softmax = scores * (kPerScore + countHook(op, HookKind::Logits)) / kLanes + rows * (dvo + kPerRow) / kLanes;
-  softmax = std::max(softmax, scores / kExponentials + rows * (dvo + kPerRow) / kLanes);
+  double perScore = kPerScore + countHook(op, HookKind::Logits), perRow = dvo + kPerRow;
+  if (hasBoundedLogits(op)) {
+    perScore -= kMaximumPerScore;
+    perRow = kPerRow - kMaximumPerRow;
+  }
+  double softmax = (scores * perScore + rows * perRow) / kLanes;
+  softmax = std::max(softmax, scores / kExponentials + rows * perRow / kLanes);
   double mask = scores * (kPerMasked + countHook(op, HookKind::Mask)) / kLanes;
   double step = std::max(products, softmax) + visible * std::min(products, softmax);
   // Barriers and the first fragments of a step.

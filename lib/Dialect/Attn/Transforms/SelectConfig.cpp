@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
+#include "attn/Analysis/LogitBounds.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/Transforms/Dependence.h"
 #include "attn/Target/RoleRegisters.h"
@@ -105,7 +106,8 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
     return 0;
   int64_t registers = 0;
   if (HookOp logits = variant.getHook(HookKind::Logits)) {
-    // The pieces of an accurate function and their constants; an approximate one is an instruction.
+    // The pieces of an accurate function and their constants; an approximate one is an instruction, sums and products
+    // stay in place.
     bool accurate = logits.getBody()
                         .walk([](arith::ArithFastMathInterface op) {
                           bool ours = isa<math::TanhOp, math::ExpOp, math::Exp2Op, math::LogOp, math::PowFOp>(op);
@@ -116,7 +118,16 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
                         })
                         .wasInterrupted();
     int64_t longer = std::max<int64_t>(op.getHeadDimQk() - op.getHeadDimVo(), 0);
-    registers = accurate ? 36 + longer / 8 : 16;
+    bool functions = logits.getBody()
+                         .walk([](Operation *op) {
+                           bool ours = isa<math::MathDialect>(op->getDialect()) && !isa<math::FmaOp, math::AbsFOp>(op);
+                           return ours || isa<arith::DivFOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+                         })
+                         .wasInterrupted();
+    registers = accurate ? 36 + longer / 8 : functions ? 16 : 6;
+    // No row maxima, nor what is made of them.
+    if (hasBoundedLogits(op))
+      registers = std::max<int64_t>(registers - 10, 0);
     // Each of a thread's columns keeps its position.
     if (keepsPositions(logits))
       registers += 16 + keys / 4;
