@@ -103,7 +103,7 @@ FailureOr<tile::KernelOp> attn::buildMergeKernel(OpBuilder &builder, const Kerne
   // The rows are the heads of one token: nothing is packed.
   auto config = ConfigAttr::get(builder.getContext(), kMergeRows, /*keys=*/1, /*stages=*/1, /*warps=*/4, /*groups=*/1,
                                 /*pack=*/1, /*row_table=*/false, /*consumers=*/0, /*q_in_registers=*/false,
-                                LoadPath::Gather, ItemOrder::List, /*turns=*/false);
+                                LoadPath::Gather, ItemOrder::List, /*turns=*/false, /*peel=*/true);
   SmallVector<StringRef> roles = {"o"};
   if (spec.softmax && op.getLse())
     roles.push_back("lse");

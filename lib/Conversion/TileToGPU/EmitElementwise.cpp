@@ -245,9 +245,10 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
     if (failed(alignOperand(e, op, f, inputs[i].fragment, op.getInputDims(i), from[i])))
       return failure();
   }
-  // Beside the key loops, whose blocks are sorted by then: most blocks of a long tile are whole.
+  // Beside the key loops, whose blocks are sorted by then, and in those that take all: most blocks of a long tile are
+  // whole. Products in flight are no hindrance, the accumulators stay where they are.
   Block *rest = nullptr;
-  if (op.getKey() && !op->getParentOfType<scf::ForOp>()) {
+  if (op.getKey() && (!op->getParentOfType<scf::ForOp>() || op->hasAttr(kSkipsWhole))) {
     Regs whole = e.reg(op.getValue());
     Block *masked = e.newBlock();
     rest = e.newBlock(SmallVector<Type>(llvm::map_range(whole, [](Value v) { return v.getType(); })));

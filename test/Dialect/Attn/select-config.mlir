@@ -150,7 +150,7 @@ attn.variant @turned() {
     attn.yield %y : vector<128xf32>
   }
 }
-// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma>]
+// SM90: configs = [#attn.config<rows = 16, {{[^>]*}}>, #attn.config<rows = 64, keys = 128, row_table = true, consumers = 1, q_in_registers = true, load = tma, peel = false>, #attn.config<rows = 128, keys = 128, warps = 8, consumers = 2, load = tma, peel = false>]
 func.func @hook(%q: memref<?x4x128xf16>, %qo: memref<?xi32>, %k: memref<?x4x128xf16>, %ind: memref<?xi32>, %o: memref<?x4x128xf16>) {
   attn.attention @turned() q(%q, %qo : memref<?x4x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x128xf16>, memref<?x4x128xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x128xf16>) {format = #attn.format<ragged>}
@@ -194,5 +194,30 @@ func.func @sparse(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x16x4x
 func.func @bytes(%q: memref<?x6x128xf16>, %qo: memref<?xi32>, %k: memref<?x2x128xf8E4M3FN>, %ind: memref<?xi32>, %o: memref<?x6x128xf16>) {
   attn.attention q(%q, %qo : memref<?x6x128xf16>, memref<?xi32>) kv(%k, %k : memref<?x2x128xf8E4M3FN>, memref<?x2x128xf8E4M3FN>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x6x128xf16>) {format = #attn.format<ragged>}
+  return
+}
+
+// -----
+
+// Two bounded steps a logit: the copies of a block would be long, so one key loop takes blocks with and without the mask, except where rows are few.
+attn.variant @long() {
+  attn.hook logits (%x: f32, %at: !attn.coord) {
+    %0 = math.tanh %x : f32
+    %1 = arith.addf %0, %x : f32
+    %2 = math.tanh %1 : f32
+    attn.yield %2 : f32
+  }
+  attn.hook mask (%at: !attn.coord) {
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %in = arith.cmpi sle, %k, %q : index
+    attn.yield %in : i1
+  }
+}
+// SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, row_table = true>, {{.*}}#attn.config<rows = 128, {{[^>]*}}, consumers = 2,{{[^>]*}}, peel = false>]
+// SM80: configs = [{{.*}}#attn.config<rows = 128, keys = {{[0-9]+, warps = [0-9]+}}>]
+func.func @long(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+  attn.attention @long() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
+    indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>}
   return
 }

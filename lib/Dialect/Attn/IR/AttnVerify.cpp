@@ -30,7 +30,7 @@ LogicalResult FormatAttr::verify(function_ref<InFlightDiagnostic()> emitError, F
 
 LogicalResult ConfigAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t rows, int64_t keys,
                                  int64_t stages, int64_t warps, int64_t groups, int64_t pack, bool, int64_t consumers,
-                                 bool, LoadPath, ItemOrder, bool) {
+                                 bool, LoadPath, ItemOrder, bool, bool) {
   struct {
     StringRef name;
     int64_t value, least, most;

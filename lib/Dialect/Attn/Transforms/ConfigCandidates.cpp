@@ -122,7 +122,8 @@ private:
                   bool qInRegisters = false, bool turns = false) {
     return ConfigAttr::get(op.getContext(), rows, keys, stages, warps, groups, choosePack(op, rows),
                            /*row_table=*/rows < 128, consumers, qInRegisters,
-                           consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List, turns);
+                           consumers ? chooseLoad(op, keys) : LoadPath::Gather, ItemOrder::List, turns,
+                           choosePeel(op, rows, keys, consumers));
   }
 
   /// Whether a role transforms K or V, which leaves consumers no registers for turns.
@@ -203,7 +204,7 @@ SmallVector<ConfigAttr> mlir::attn::listCandidates(AttentionOp op, TileClass til
     if (tileClass == TileClass::Small)
       for (int64_t keys : {64, 32, 128})
         configs.push_back(ConfigAttr::get(op.getContext(), 16, keys, 1, 1, 1, choosePack(op, 16), /*row_table=*/true, 0,
-                                          false, LoadPath::Gather, ItemOrder::List, /*turns=*/false));
+                                          false, LoadPath::Gather, ItemOrder::List, /*turns=*/false, /*peel=*/true));
     return configs;
   }
   return Lister(op, target, refused, tileClass).list();

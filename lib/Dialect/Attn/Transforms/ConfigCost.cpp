@@ -71,6 +71,30 @@ static std::pair<double, double> countSteps(AttentionOp op, ConfigAttr config, i
   return {steps / tiles, masked / tiles};
 }
 
+/// Instructions of a consumer's thread for softmax and mask of a block, times the copies of the block, up to which LLVM
+/// and ptxas take no longer than they should; plain causal blocks of 192 keys have 3916 in four copies.
+static constexpr double kCopied = 4000;
+
+bool mlir::attn::choosePeel(AttentionOp op, int64_t rows, int64_t keys, int64_t consumers) {
+  // What few rows do for a block is little, and their copies of whole blocks need no predicates.
+  if (rows < 64)
+    return true;
+  VariantOp variant = op.lookupVariant();
+  if (variant && (variant.getHook(HookKind::Key) || variant.getHook(HookKind::Value)))
+    return false;
+  if (consumers == 0)
+    return true;
+  // The first block of a kernel and of an item, blocks without the mask and those behind them; those before them where
+  // the mask drops keys at both ends.
+  SmallVector<int64_t> inputs{4096, 128, 8192, 8192, 0};
+  RangeProgram program = analyzeMask(variant);
+  inputs.append(program.numParams, 1024);
+  std::array<int64_t, 4> range = evaluateRange(program, inputs, [](int64_t, int64_t) { return 0; });
+  int64_t copies = range[1] > range[0] ? 5 : 4;
+  double perScore = kPerScore + countHook(op, HookKind::Logits) + kPerMasked + countHook(op, HookKind::Mask);
+  return copies * keys / 2 * perScore <= kCopied; // 64 rows of 128 threads
+}
+
 double mlir::attn::estimateCost(AttentionOp op, ConfigAttr config, const TargetInfo &target) {
   double rows = config.getRows(), keys = config.getKeys();
   double dqk = llvm::alignTo(op.getHeadDimQk(), 16), dvo = llvm::alignTo(op.getHeadDimVo(), 16);

@@ -11,12 +11,17 @@
 // exist; the part between loses the mask. The three loops hand on the same
 // values, so nothing drains.
 //
+// Each loop is a copy of the block, though, and where blocks are long their copies
+// are most of what compiling takes. Such kernels (`peel = false`) keep one loop, in
+// which a branch leads around the mask.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
 #include "Softmax.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -213,9 +218,21 @@ static bool peel(scf::ForOp loop) {
 namespace {
 struct PeelMasksPass : tile::impl::TilePeelMasksPassBase<PeelMasksPass> {
   void runOnOperation() override {
+    auto config = getOperation()->getAttrOfType<attn::ConfigAttr>("config");
+    if (config && !config.getPeel())
+      return branch();
     for (scf::ForOp loop : getLoops(getOperation()))
       if (peel(loop))
         ++numLoops;
+  }
+
+  void branch() {
+    for (scf::ForOp loop : getLoops(getOperation()))
+      for (auto mask : loop.getBody()->getOps<MaskOp>())
+        if (mask.getKey()) {
+          mask->setAttr(kSkipsWhole, UnitAttr::get(&getContext()));
+          ++numBranches;
+        }
   }
 };
 } // namespace

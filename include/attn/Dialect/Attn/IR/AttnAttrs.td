@@ -95,7 +95,8 @@ def Attn_ConfigAttr : Attn_Attr<"Config", "config"> {
     `pack` query heads packed into rows (1 or the GQA group); `row_table` rows of
     several requests in one item (positions come from AttnTokenInfo);
     `consumers` warpgroups (Hopper); `q_in_registers`; `load` path; item `order`; `turns`: the consumers issue their
-    products in turns (FlashAttention-3's ping-pong).
+    products in turns (FlashAttention-3's ping-pong); `peel`: blocks that need the mask have key loops of their own,
+    else one loop takes all blocks and branches around the mask (less code, which compiles sooner).
     Example: `#attn.config<rows = 128, keys = 128, stages = 2, warps = 8, pack = 1, load = tma>`.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$keys,
@@ -105,7 +106,7 @@ def Attn_ConfigAttr : Attn_Attr<"Config", "config"> {
     DefaultValuedParameter<"int64_t", "0">:$consumers, DefaultValuedParameter<"bool", "false">:$q_in_registers,
     DefaultValuedParameter<"::mlir::attn::LoadPath", "::mlir::attn::LoadPath::Gather">:$load,
     DefaultValuedParameter<"::mlir::attn::ItemOrder", "::mlir::attn::ItemOrder::List">:$order,
-    DefaultValuedParameter<"bool", "false">:$turns);
+    DefaultValuedParameter<"bool", "false">:$turns, DefaultValuedParameter<"bool", "true">:$peel);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

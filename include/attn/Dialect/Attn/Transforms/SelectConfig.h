@@ -58,6 +58,10 @@ StringRef getName(TileClass tileClass);
 /// What the cost model says of a config: cycles of a multiprocessor for a row of a typical request (ConfigCost.cpp).
 double estimateCost(AttentionOp op, ConfigAttr config, const ::attn::TargetInfo &target);
 
+/// Whether blocks that need the mask get key loops of their own: not where each copy of a block is long, which takes
+/// LLVM and ptxas more time than a kernel should (docs/Performance.md, "Compile time").
+bool choosePeel(AttentionOp op, int64_t rows, int64_t keys, int64_t consumers);
+
 /// Configs of an op that the assembler was found to spill or to serialise.
 using RefusedConfigs = SmallVector<ConfigAttr>;
 

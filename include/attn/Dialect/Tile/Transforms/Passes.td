@@ -205,9 +205,12 @@ def TilePeelMasksPass : Pass<"tile-peel-masks", "::mlir::tile::KernelOp"> {
     values; the middle one, over the blocks inside of the interval whose loads
     are of rows that exist, has no mask and is marked `tile.whole_blocks`; there
     the maximum of a product's row is not guarded against rows without keys.
-    Other masks stay (R6).
+    Other masks stay (R6). With `peel = false` in the kernel's config no loop is
+    cut: its masks are marked `tile.skips_whole`, and the code branches around
+    them in blocks inside of their interval.
   }];
-  let statistics = [Statistic<"numLoops", "num-loops", "loops cut">];
+  let statistics = [Statistic<"numLoops", "num-loops", "loops cut">,
+                    Statistic<"numBranches", "num-branches", "masks with a branch around them">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

@@ -26,6 +26,9 @@ inline constexpr llvm::StringLiteral kTakesTurn = "tile.takes_turn", kPassesTurn
 /// leave it out (tile-rescale-rarely).
 inline constexpr llvm::StringLiteral kSkipsOnes = "tile.skips_ones";
 
+/// On a mask in a loop (unit): blocks inside its interval are left as they are by a branch (tile-peel-masks).
+inline constexpr llvm::StringLiteral kSkipsWhole = "tile.skips_whole";
+
 /// On a pipeline (unit): its stages lie by groups of 8 rows, in a group panel after panel, so that one tensor copy of 8
 /// rows fills all panels. Else a stage lies panel by panel.
 inline constexpr llvm::StringLiteral kRowGroups = "tile.row_groups";
