@@ -172,6 +172,63 @@ static SmallVector<Run> findRuns(const Fragment &f, int64_t bytes) {
   return runs;
 }
 
+/// The lanes of a quad hold pairs of columns of each of 4 groups of 8; afterwards each holds a group: lane i the pairs
+/// of lanes 0 to 3 of group i. In two steps, each exchanging half of the registers with another lane.
+static void exchangeInQuad(Emitter &e, MutableArrayRef<Value> pairs) {
+  auto isSet = [&](int64_t bit) -> Value {
+    return e.compare(LLVM::ICmpPredicate::ne, e.bitAnd(e.group.lane, e.c32(bit)), e.c32(0));
+  };
+  Value odd = isSet(1), high = isSet(2);
+  Value half[2][2]; // group (lane & 1) + 2 h, of the lanes of this half of the quad
+  for (int64_t h = 0; h < 2; ++h) {
+    Value even = pairs[2 * h], other = pairs[2 * h + 1];
+    Value got = e.shuffleXor(e.select(odd, even, other), 1);
+    half[h][0] = e.select(odd, got, even);
+    half[h][1] = e.select(odd, other, got);
+  }
+  for (int64_t i = 0; i < 2; ++i) {
+    Value got = e.shuffleXor(e.select(high, half[0][i], half[1][i]), 2);
+    pairs[i] = e.select(high, got, half[0][i]);
+    pairs[2 + i] = e.select(high, half[1][i], got);
+  }
+}
+
+/// Rows of at least so many columns are exchanged before they are stored: there no stage is free for a tensor copy of
+/// the results, and stores of single registers took 5 % of a prefill's time (docs/Performance.md). Narrower tiles are
+/// stored like this at the ends of requests only, and have no registers for it.
+static constexpr int64_t kLeastExchanged = 256;
+
+/// Runs of a 16-bit accumulator, a register each: where four of a row are whole groups of 8 columns one after another,
+/// the first of them becomes 16 bytes of one group in each lane, and the others are dropped. A store of a register by
+/// itself is 16 bytes of each of 8 rows: half a sector, and as dear as one of four registers.
+static DenseMap<int64_t, Regs> exchangeRuns(Emitter &e, const Fragment &f, SmallVectorImpl<Run> &runs,
+                                            ArrayRef<Value> values) {
+  DenseMap<int64_t, Regs> exchanged;
+  LanePart pairs{1, 4, 2, 1, 1, 0};
+  if (f.getPack() != 2 || !(f.getLanePart(1) == pairs))
+    return exchanged;
+  SmallVector<Run> kept;
+  for (size_t i = 0; i < runs.size();) {
+    bool whole = i + 4 <= runs.size();
+    for (size_t j = 0; whole && j < 4; ++j)
+      whole = runs[i + j].count == 2 && runs[i + j].row == runs[i].row &&
+              runs[i + j].column == runs[i].column + 8 * static_cast<int64_t>(j);
+    kept.push_back(runs[i]);
+    if (!whole) {
+      ++i;
+      continue;
+    }
+    Regs words;
+    for (size_t j = 0; j < 4; ++j)
+      words.push_back(LLVM::BitcastOp::create(e.b, e.loc, e.i32, values[runs[i + j].element / 2]));
+    exchangeInQuad(e, words);
+    exchanged[runs[i].element] = words;
+    i += 4;
+  }
+  runs = kept;
+  return exchanged;
+}
+
 static LogicalResult emitStore(Emitter &e, StoreOp op) {
   auto type = dyn_cast<RegType>(op.getValue().getType());
   if (!type)
@@ -225,6 +282,9 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
   Index start = e.index(op.getRow());
   // One branch per row: the runs of a row are neighbours after this sort.
   llvm::stable_sort(runs, [](const Run &a, const Run &b) { return a.row < b.row; });
+  DenseMap<int64_t, Regs> exchanged;
+  if (type.getRank() > 1 && bytes == 2 && type.getShape()[1] >= kLeastExchanged)
+    exchanged = exchangeRuns(e, f, runs, values);
   for (size_t i = 0; i < runs.size();) {
     size_t end = i;
     while (end < runs.size() && runs[end].row == runs[i].row)
@@ -255,8 +315,14 @@ static LogicalResult emitStore(Emitter &e, StoreOp op) {
                                       ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(run.column)});
       // Whole registers, as a vector when there are several.
       SmallVector<Value> parts;
-      for (int64_t k = 0; k < run.count; k += f.getPack())
-        parts.push_back(values[(run.element + k) / f.getPack()]);
+      if (auto words = exchanged.find(run.element); words != exchanged.end()) {
+        parts = words->second;
+        Value group = e.mul(e.bitAnd(e.group.lane, e.c32(3)), e.c32(6)); // on top of 2 columns a lane
+        pointer =
+            LLVM::GEPOp::create(e.b, e.loc, e.global, type.getElementType(), pointer, ArrayRef<LLVM::GEPArg>{group});
+      } else
+        for (int64_t k = 0; k < run.count; k += f.getPack())
+          parts.push_back(values[(run.element + k) / f.getPack()]);
       Value v = parts[0];
       if (parts.size() > 1) {
         v = LLVM::UndefOp::create(e.b, e.loc,
