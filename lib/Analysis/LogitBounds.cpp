@@ -251,3 +251,15 @@ bool mlir::attn::hasBoundedLogits(AttentionOp op) {
   FloatRange range = findLogitRange(logits);
   return range.lo >= -most && range.hi <= most;
 }
+
+bool mlir::attn::isScaledYield(Operation *op) {
+  auto isConstant = [](Value value) { return matchPattern(value, m_Constant()); };
+  while (op->hasOneUse()) {
+    op = *op->user_begin();
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return true;
+    if (!isa<arith::MulFOp>(op) || !llvm::any_of(op->getOperands(), isConstant))
+      return false;
+  }
+  return false;
+}

@@ -37,6 +37,10 @@ inline constexpr double kMostLogit = 80, kMostLogitF16 = 14;
 /// weights of the type of q.
 bool hasBoundedLogits(AttentionOp op);
 
+/// Whether `op` reaches the end of its block by products with constants only: of bounded logits, which are exponents,
+/// small ones need not be more precise than large ones, so an absolute error of `op` does.
+bool isScaledYield(Operation *op);
+
 } // namespace mlir::attn
 
 #endif

@@ -19,6 +19,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "attn/Analysis/LogitBounds.h"
+#include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
 #include "attn/Dialect/Attn/Transforms/SelectConfig.h"
 
 #include <cmath>
@@ -359,7 +361,7 @@ FailureOr<Value> AttentionKernel::buildLogits(Value s, const CoordFrame &frame) 
   SmallVector<MapInput> inputs = {{s, {}}};
   HookBody body(kb, hook, frame, inputs);
   Value log2e = spec.softmax ? kb.f32(kLog2E) : Value();
-  return kb.map(
+  Value logits = kb.map(
       type, inputs,
       [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
         // Factors that no author wrote: tile-merge-factors may move them.
@@ -369,6 +371,12 @@ FailureOr<Value> AttentionKernel::buildLogits(Value s, const CoordFrame &frame) 
         return log2e ? Value(arith::MulFOp::create(b, loc, logit, log2e, own)) : logit;
       },
       /*at=*/true);
+  if (spec.bounded)
+    logits.getDefiningOp()->walk([&](math::TanhOp op) {
+      if (isScaledYield(op))
+        op->setAttr(kAbsoluteError, b.getUnitAttr());
+    });
+  return logits;
 }
 
 Value AttentionKernel::buildMask(Value x, const CoordFrame &frame, const KeyRange &range) {

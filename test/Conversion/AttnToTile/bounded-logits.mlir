@@ -10,6 +10,16 @@
 // RUN: sed -e 's/-55.0/-55.5/' %s | attn-opt --attn-select-config=target=sm_90a --attn-to-tile | FileCheck %s --check-prefix=MAXIMUM
 // RUN: sed -e 's/-55.0/-9.8/;s/ 55.0/ 9.7/;s/bf16/f16/g' %s | attn-opt --attn-select-config=target=sm_90a --attn-to-tile | FileCheck %s --check-prefix=MAXIMUM
 
+// The hyperbolic tangent of a bounded soft-cap may err absolutely, one whose yield is no multiple of it may not; nor one of
+// logits that are not bounded.
+// RUN: sed -e 's|^    %%1 = arith.minimumf.*|    %%t = math.tanh %%x : f32\n    %%1 = arith.mulf %%t, %%most : f32|' %s | attn-opt --attn-select-config=target=sm_90a --attn-to-tile | FileCheck %s --check-prefix=CAP
+// RUN: sed -e 's|^    %%1 = arith.minimumf.*|    %%t = math.tanh %%x : f32\n    %%1 = arith.minimumf %%t, %%most : f32|' %s | attn-opt --attn-select-config=target=sm_90a --attn-to-tile | FileCheck %s --check-prefix=PRECISE
+// RUN: sed -e 's/ 55.0/ 56.0/;s|^    %%1 = arith.minimumf.*|    %%t = math.tanh %%x : f32\n    %%1 = arith.mulf %%t, %%most : f32|' %s | attn-opt --attn-select-config=target=sm_90a --attn-to-tile | FileCheck %s --check-prefix=PRECISE
+// CAP: tile.kernel
+// CAP: math.tanh %{{.*}} {attn.absolute_error} : f32
+// PRECISE: tile.kernel
+// PRECISE: math.tanh %{{[a-z0-9]+}} : f32
+
 // Every pass takes the form and keeps its meaning. Sums stay with the lanes; waits stand behind the first weights.
 // RUN: attn-opt %s --pass-pipeline='builtin.module(attn-select-config{target=sm_90a},attn-to-tile,attn-keep-kernels,attn-legalize-math{target=gpu},canonicalize,cse)' -o %t.l.mlir
 // RUN: attn-interpret %t.l.mlir --kernel=clamped_r16 --through --runs=1 --longest=3 --split=2

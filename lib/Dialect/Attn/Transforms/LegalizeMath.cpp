@@ -59,7 +59,7 @@ public:
   Value exp(Value x, bool fast);
   Value log2(Value x, bool fast);
   Value log(Value x, bool fast);
-  Value tanh(Value x, bool fast);
+  Value tanh(Value x, bool fast, bool absolute);
   /// sin, or cos: the same a quarter turn on.
   Value sine(Value x, bool fast, bool cosine);
   Value rsqrt(Value x);
@@ -207,9 +207,16 @@ Value Expander::log(Value x, bool fast) {
   return specialLog(x, fma(l.exponent, c(ln2), add(l.high, low)));
 }
 
-Value Expander::tanh(Value x, bool fast) {
+Value Expander::tanh(Value x, bool fast, bool absolute) {
   if (fast && target == MathTarget::Gpu)
     return math::TanhOp::create(b, loc, x, afn());
+  if (absolute && target == MathTarget::Gpu) {
+    // 1 - 2 / (e^2x + 1). What is `reassoc` may join factors around it (tile-merge-factors).
+    auto own = arith::FastMathFlags::reassoc;
+    Value e = exp2(arith::MulFOp::create(b, loc, x, c(2 * log2e), own), true);
+    Value inverse = divide(c(1.0f), add(e, c(1.0f)), true);
+    return math::FmaOp::create(b, loc, inverse, c(-2.0f), c(1.0f), own);
+  }
   if (target == MathTarget::Gpu) {
     // x P(x^2) / Q(x^2): of the machine's units for special functions, which bound the loops of attention, one
     // reciprocal instead of two functions. Past 8.5 the result is 1 to the precision promised.
@@ -280,7 +287,7 @@ static Value expand(Operation *op, OpBuilder &b, MathTarget target) {
       .Case<math::ExpOp>([&](auto) { return e.exp(x, fast); })
       .Case<math::Log2Op>([&](auto) { return e.log2(x, fast); })
       .Case<math::LogOp>([&](auto) { return e.log(x, fast); })
-      .Case<math::TanhOp>([&](auto) { return e.tanh(x, fast); })
+      .Case<math::TanhOp>([&](auto) { return e.tanh(x, fast, op->hasAttr(kAbsoluteError)); })
       .Case<math::SinOp>([&](auto) { return e.sine(x, fast, /*cosine=*/false); })
       .Case<math::CosOp>([&](auto) { return e.sine(x, fast, /*cosine=*/true); })
       .Case<math::RsqrtOp>([&](auto) { return e.rsqrt(x); })

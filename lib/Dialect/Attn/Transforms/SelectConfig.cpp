@@ -106,12 +106,14 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
     return 0;
   int64_t registers = 0;
   if (HookOp logits = variant.getHook(HookKind::Logits)) {
-    // The pieces of an accurate function and their constants; an approximate one is an instruction, sums and products
-    // stay in place.
+    // The pieces of an accurate function and their constants; an approximate one is an instruction (and so, nearly, one
+    // that may err absolutely), sums and products stay in place.
+    bool bounded = hasBoundedLogits(op);
     bool accurate = logits.getBody()
-                        .walk([](arith::ArithFastMathInterface op) {
+                        .walk([&](arith::ArithFastMathInterface op) {
                           bool ours = isa<math::TanhOp, math::ExpOp, math::Exp2Op, math::LogOp, math::PowFOp>(op);
                           arith::FastMathFlagsAttr flags = ours ? op.getFastMathFlagsAttr() : nullptr;
+                          ours &= !(bounded && isa<math::TanhOp>(op) && isScaledYield(op));
                           return ours && !(flags && bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn))
                                      ? WalkResult::interrupt()
                                      : WalkResult::advance();
@@ -126,7 +128,7 @@ static int64_t hookRegisters(AttentionOp op, int64_t keys) {
                          .wasInterrupted();
     registers = accurate ? 36 + longer / 8 : functions ? 16 : 6;
     // No row maxima, nor what is made of them.
-    if (hasBoundedLogits(op))
+    if (bounded)
       registers = std::max<int64_t>(registers - 10, 0);
     // Each of a thread's columns keeps its position.
     if (keepsPositions(logits))

@@ -9,6 +9,7 @@
 // marks them so); the author's arithmetic around it rounds as it is written.
 //   (x c) u           -> x (c u)
 //   fma(a, b, x c)    -> c fma(a (1 / c), b, x)       a the same for all elements, c a constant
+//   fma(x, a, b) c    -> fma(x, a c, b c)             constants, the fma `reassoc` too
 //   x / u with arcp   -> x (1 / u)                    u the same for all elements
 // Factors of all elements alike cost nothing an element, so what remains is at
 // most one product in front of the author's function and one behind it.
@@ -135,6 +136,34 @@ struct PullThroughFma : CountedPattern<math::FmaOp> {
   }
 };
 
+/// fma(x, a, b) c -> fma(x, a c, b c), all the softmax's own or merged with it.
+struct MergeIntoFma : CountedPattern<arith::MulFOp> {
+  using CountedPattern::CountedPattern;
+  LogicalResult matchAndRewrite(arith::MulFOp op, PatternRewriter &rewriter) const override {
+    auto factor = factorOf(op);
+    auto sum = factor ? factor->first.getDefiningOp<math::FmaOp>() : math::FmaOp();
+    auto c = factor ? constantOf(factor->second) : std::nullopt;
+    if (!sum || !c || !op->getParentOfType<MapOp>() || !isOwn(op) || !sum->hasOneUse() ||
+        !hasFlag(sum.getFastmath(), arith::FastMathFlags::reassoc))
+      return failure();
+    auto scaled = [&](Value value) -> Value {
+      auto a = constantOf(value);
+      if (!a)
+        return {};
+      a->multiply(*c, APFloat::rmNearestTiesToEven);
+      if (!a->isNormal())
+        return {};
+      return arith::ConstantOp::create(rewriter, op.getLoc(), rewriter.getFloatAttr(op.getType(), *a));
+    };
+    Value a = scaled(sum.getB()), b = a ? scaled(sum.getC()) : Value();
+    if (!b)
+      return failure();
+    rewriter.replaceOpWithNewOp<math::FmaOp>(op, sum.getA(), a, b, sum.getFastmath());
+    ++moves;
+    return success();
+  }
+};
+
 /// x / u with arcp -> x (1 / u).
 struct InvertDivisor : CountedPattern<arith::DivFOp> {
   using CountedPattern::CountedPattern;
@@ -167,7 +196,7 @@ struct MergeFactorsPass : tile::impl::TileMergeFactorsPassBase<MergeFactorsPass>
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     int64_t moves = 0;
-    patterns.add<MergeProducts, PullThroughFma, InvertDivisor>(&getContext(), moves);
+    patterns.add<MergeProducts, PullThroughFma, MergeIntoFma, InvertDivisor>(&getContext(), moves);
     if (failed(applyPatternsGreedily(
             kernel, std::move(patterns),
             GreedyRewriteConfig().setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled))))

@@ -50,6 +50,25 @@ tile.kernel @merge(%slopes: memref<?xf32> {tile.arg = "param:slopes"}, %cap: f32
     %2 = arith.mulf %1, %log2e fastmath<reassoc> : f32
     tile.yield %2 : f32
   }
+  // Into a sum with constants that is the softmax's own: 1.5 (2 x + 0.5), not into the author's.
+  // CHECK: tile.map
+  // CHECK: math.fma %{{.*}}, %{{.*}}, %[[BEHIND]] fastmath<reassoc> : f32
+  // CHECK-NEXT: tile.yield
+  // CHECK: tile.map
+  // CHECK: math.fma %{{.*}}, %{{.*}}, %{{.*}} : f32
+  // CHECK-NEXT: arith.mulf
+  // CHECK-NEXT: tile.yield
+  %two = arith.constant 2.0 : f32
+  %ownsum = tile.map (%e = %x : !s) -> !s {
+    %0 = math.fma %e, %two, %inverse fastmath<reassoc> : f32
+    %1 = arith.mulf %0, %log2e fastmath<reassoc> : f32
+    tile.yield %1 : f32
+  }
+  %authorssum = tile.map (%e = %x : !s) -> !s {
+    %0 = math.fma %e, %two, %inverse : f32
+    %1 = arith.mulf %0, %log2e fastmath<reassoc> : f32
+    tile.yield %1 : f32
+  }
   // A division by what all elements share, where `arcp` allows it.
   // CHECK: tile.map
   // CHECK: %[[ONE:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
@@ -85,6 +104,8 @@ tile.kernel @merge(%slopes: memref<?xf32> {tile.arg = "param:slopes"}, %cap: f32
   tile.store %softcap, %view[%c0] : !s, <?x16xf32>
   tile.store %alibi, %view[%c0] : !s, <?x16xf32>
   tile.store %divided, %view[%c0] : !s, <?x16xf32>
+  tile.store %ownsum, %view[%c0] : !s, <?x16xf32>
+  tile.store %authorssum, %view[%c0] : !s, <?x16xf32>
   tile.store %own, %view[%c0] : !s, <?x16xf32>
   tile.return
 }

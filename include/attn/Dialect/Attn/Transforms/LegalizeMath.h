@@ -27,6 +27,10 @@ class RopeOp;
 /// Host: sqrt, fma, absf and arith remain (no call of libm on a machine with fused multiply-add).
 enum class MathTarget { Gpu, Host };
 
+/// Attribute of a `math.tanh` whose result may be off by 2^-21 absolutely, also where it is small: on a GPU it takes
+/// two special functions and three other instructions then.
+inline constexpr llvm::StringLiteral kAbsoluteError = "attn.absolute_error";
+
 /// Whether `op` is a math op that remains on that target (ops of other dialects: true).
 bool isLegalMath(Operation *op, MathTarget target);
 
