@@ -390,8 +390,7 @@ static LogicalResult emitDivF(Emitter &e, arith::DivFOp op) {
   }
   StringRef code = isApproximate(op) ? "rcp.approx.ftz.f32 $0, $1;" : "rcp.approx.f32 $0, $1;";
   Value inverse = e.ptx(code, "=f,f", divisor, e.f32, /*effects=*/false)[0];
-  e.scalars[op] =
-      isInverse ? inverse : LLVM::FMulOp::create(e.b, e.loc, e.scalar(op.getLhs()), inverse).getResult();
+  e.scalars[op] = isInverse ? inverse : LLVM::FMulOp::create(e.b, e.loc, e.scalar(op.getLhs()), inverse).getResult();
   return success();
 }
 static LogicalResult emitExp2(Emitter &e, math::Exp2Op op) {
