@@ -216,7 +216,7 @@ attn.variant @long() {
 }
 // SM90: configs = [#attn.config<rows = 16, keys = 128, groups = 4, row_table = true>, {{.*}}#attn.config<rows = 128, {{[^>]*}}, consumers = 2,{{[^>]*}}, peel = false>]
 // SM80: configs = [{{.*}}#attn.config<rows = 128, keys = {{[0-9]+, warps = [0-9]+}}>]
-func.func @long(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
+func.func @copied(%q: memref<?x4x64xf16>, %qo: memref<?xi32>, %k: memref<?x4x64xf16>, %ind: memref<?xi32>, %o: memref<?x4x64xf16>) {
   attn.attention @long() q(%q, %qo : memref<?x4x64xf16>, memref<?xi32>) kv(%k, %k : memref<?x4x64xf16>, memref<?x4x64xf16>)
     indptr(%ind : memref<?xi32>) outs(%o : memref<?x4x64xf16>) {format = #attn.format<ragged>}
   return

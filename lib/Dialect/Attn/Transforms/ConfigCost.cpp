@@ -73,7 +73,7 @@ static std::pair<double, double> countSteps(AttentionOp op, ConfigAttr config, i
 
 /// Instructions of a consumer's thread for softmax and mask of a block, times the copies of the block, up to which LLVM
 /// and ptxas take no longer than they should; plain causal blocks of 192 keys have 3916 in four copies.
-static constexpr double kCopied = 4000;
+static constexpr double kCopied = 5400;
 
 bool mlir::attn::choosePeel(AttentionOp op, int64_t rows, int64_t keys, int64_t consumers) {
   // What few rows do for a block is little, and their copies of whole blocks need no predicates.
