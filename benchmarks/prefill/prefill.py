@@ -14,7 +14,7 @@ import argparse, concurrent.futures, json, math, os, random, statistics, subproc
 _here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(_here, ".."), os.path.join(_here, "..", "first_light")]
 from statement import statement
-from variants import VARIANTS
+from variants import PARAMS, VARIANTS
 
 # name: query heads, KV heads, Dqk, Dvo, page (0: ragged), variant, requests (query rows, keys)
 ROWS = {}
@@ -63,13 +63,12 @@ for _name, _file in (("conv", "azure_conv_2023.csv"), ("long", "mooncake_convers
 for _block in (64, 128):
     for _density in (5, 20, 50):
         add(f"sparse{_block}-{_density}", 16, 16, 128, 128, _block, "full", [(8192, 8192)] * 2, row_block=_block, density=_density / 100)
-for _v in ("softcap", "softcap-exact", "window", "alibi"):
+for _v in ("softcap", "softcap-exact", "window", "alibi", "document", "prefix"):
     add(f"{_v}-8k", 16, 16, 128, 128, 0, _v, [(8192, 8192)] * 2)
 
 
 def text_of(row):
-    params = "%slopes: memref<?xf32>" if row["variant"] == "alibi" else ""
-    return statement("variant", VARIANTS[row["variant"]], row["heads"], row["kv"], row["d"], row["dv"], row["page"], params,
+    return statement("variant", VARIANTS[row["variant"]], row["heads"], row["kv"], row["d"], row["dv"], row["page"], PARAMS.get(row["variant"], ""),
                      row["attributes"], row_block=row["row_block"])
 
 
@@ -96,6 +95,9 @@ def build(args):
     json.dump({n: names[0] for names in made.values() for n in names}, open(os.path.join(args.out, "bundles.json"), "w"))
 
 
+PREFIX_LENGTH = 2048  # keys of every request that all of its queries see, in the rows `prefix`
+
+
 def kept(row):
     """Pairs of query and key that the mask keeps, of all requests."""
     total = 0
@@ -106,6 +108,8 @@ def kept(row):
             total += n * keys
         elif row["variant"] == "window":
             total += sum(min(1024, keys - n + i + 1) for i in range(n))
+        elif row["variant"] == "prefix":
+            total += sum(max(PREFIX_LENGTH, keys - n + i + 1) for i in range(n))
         else:
             total += n * keys - n * (n - 1) // 2
     return total
@@ -132,6 +136,9 @@ class Case:
         self.lens, self.keys = [n for n, _ in row["requests"]], [n for _, n in row["requests"]]
         self.q, self.k, self.v = make(sum(self.lens), h, d), make(sum(self.keys), kv, d), make(sum(self.keys), kv, dv)
         self.slopes = torch.exp2(-8.0 * (torch.arange(h, device="cuda") + 1) / h)
+        ints = lambda n, value: torch.full((n,), value, device="cuda", dtype=torch.int32)
+        # A request is one document: the mask is asked about every key and drops none that is not in the future.
+        self.params = {"alibi": {"slopes": self.slopes}, "document": {"doc": ints(max(self.keys), 7)}, "prefix": {"prefix": ints(len(self.keys), PREFIX_LENGTH)}}
         self.o = torch.full((sum(self.lens), h, dv), float("nan"), device="cuda", dtype=torch.bfloat16)
         self.lse = torch.empty(sum(self.lens), h, device="cuda")
         if row["row_block"]:  # one cache of blocks in order; each request names its own
@@ -166,7 +173,7 @@ class Case:
         elif page:
             how.update(kv_last=np.array([n - (c - 1) * page for n, c in zip(self.keys, self.counts)], np.int32), pages=self.table)
         plan = am.Executable(bundle, "cuda").plan(**how)
-        params = {"slopes": self.slopes} if self.row["variant"] == "alibi" else None
+        params = self.params.get(self.row["variant"])
         k, v = (self.pk, self.pv) if page else (self.k, self.v)
         self.plan = plan
         return lambda: plan.run(q=self.q, k=k, v=v, o=self.o, lse=self.lse, params=params, stream=self.torch.cuda.current_stream().cuda_stream)
@@ -188,7 +195,7 @@ class Case:
             if row["variant"] == "alibi":
                 s = s + self.slopes[h] * (key - at)
             if row["variant"] != "full":
-                s = s.masked_fill(key > at, float("-inf"))
+                s = s.masked_fill((key > at) & (key >= (PREFIX_LENGTH if row["variant"] == "prefix" else 0)), float("-inf"))
             if row["variant"] == "window":
                 s = s.masked_fill(at - key >= 1024, float("-inf"))
             if row["row_block"]:
@@ -234,7 +241,7 @@ class Case:
         causal, same = row["variant"] != "full", len({*self.lens}) == 1 and self.lens == self.keys
         equal = lambda x: x.view(len(self.lens), self.lens[0], *x.shape[1:])
         out = {}
-        if "fa3" in names and row["variant"] not in ("alibi", "softcap-exact"):
+        if "fa3" in names and row["variant"] not in ("alibi", "softcap-exact", "document", "prefix"):
             try:
                 import fa3_fwd_interface as fa3
                 more = dict(causal=causal, window_size=(1023, 0) if row["variant"] == "window" else (-1, -1), softcap=50.0 if row["variant"] == "softcap" else 0.0)

@@ -36,5 +36,31 @@ ALIBI = """  attn.hook logits (%x: f32, %at: !attn.coord) {
     attn.yield %y : f32
   }
 """
+DOCUMENT = """  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %inside = arith.maxsi %q, %zero : index
+    %qd = memref.load %doc[%inside] : memref<?xi32>
+    %kd = memref.load %doc[%k] : memref<?xi32>
+    %same = arith.cmpi eq, %qd, %kd : i32
+    %past = arith.cmpi sle, %k, %q : index
+    %in = arith.andi %same, %past : i1
+    attn.yield %in : i1
+  }
+"""
+PREFIX = """  attn.hook mask (%at: !attn.coord) {
+    %r = attn.request %at
+    %p32 = memref.load %prefix[%r] : memref<?xi32>
+    %p = arith.index_cast %p32 : i32 to index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %past = arith.cmpi sle, %k, %q : index
+    %inside = arith.cmpi slt, %k, %p : index
+    %in = arith.ori %past, %inside : i1
+    attn.yield %in : i1
+  }
+"""
+PARAMS = {"alibi": "%slopes: memref<?xf32>", "document": "%doc: memref<?xi32>", "prefix": "%prefix: memref<?xi32>"}
 VARIANTS = {"full": "", "causal": CAUSAL, "window": WINDOW, "softcap": CAP.replace("FAST", " fastmath<afn>") + CAUSAL,
-            "softcap-exact": CAP.replace("FAST", "") + CAUSAL, "alibi": ALIBI + CAUSAL}
+            "softcap-exact": CAP.replace("FAST", "") + CAUSAL, "alibi": ALIBI + CAUSAL, "document": DOCUMENT, "prefix": PREFIX}
