@@ -42,7 +42,7 @@ def build(path, name, folder):
     ll = re.sub(r" ?addrspace\([13]\)", "", ll).replace("ptx_kernel ", "")
     ll = re.sub(r"fptrunc float (%\w+) to bfloat", r"call bfloat @round_bf16(float \1)", ll)  # the host has no such instruction
     ll = re.sub(r'asm (?:sideeffect )?"mov.b32 \$0, \$1;", "=r,r"', "@asm_mov", ll)
-    ll = re.sub(r'asm (?:sideeffect )?"(lg2|sin|cos|rcp).approx.ftz.f32 \$0, \$1;", "=f,f"', r"@asm_\1", ll)
+    ll = re.sub(r'asm (?:sideeffect )?"(lg2|sin|cos|rcp).approx(?:.ftz)?.f32 \$0, \$1;", "=f,f"', r"@asm_\1", ll)
     ll = re.sub(r'asm sideeffect "[^"]*mbarrier.try_wait.parity.shared.b64[^"]*", "r,r,n"', "@asm_try_wait", ll)
     ll = re.sub(r'asm sideeffect "@\$1 mbarrier.arrive.shared.b64 _, \[\$0\];", "r,b"', "@asm_arrive", ll)
     if " asm " in ll:
