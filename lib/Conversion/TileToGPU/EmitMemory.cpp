@@ -18,6 +18,14 @@
 using namespace mlir;
 using namespace mlir::tile;
 
+/// Adds `i` times the stride of dimension `dim` to an offset in elements (i64).
+static Value addScaled(Emitter &e, Value offset, Value source, Index i, int64_t dim) {
+  if (i.isConstant() && i.offset == 0)
+    return offset;
+  Value part = e.mul(e.widen(i), e.stride(source, dim));
+  return offset ? e.add(offset, part) : part;
+}
+
 static LogicalResult emitView(Emitter &e, ViewOp op) {
   auto argument = [&](Value v) {
     auto arg = dyn_cast<BlockArgument>(v);
@@ -50,23 +58,17 @@ static LogicalResult emitView(Emitter &e, ViewOp op) {
       return LLVM::GEPOp::create(e.b, e.loc, e.global, element, from, ArrayRef<LLVM::GEPArg>{by});
     };
     Type stored = isEightBitFloat(source.getElementType()) ? e.i8 : source.getElementType();
-    view.origin = e.pointer(view.source);
+    Value heads;
     for (auto [i, head] : llvm::enumerate(view.offsets))
-      if (!head.isConstant() || head.offset)
-        view.origin = advance(view.origin, stored, e.mul(e.widen(head), e.stride(view.source, 2 + i)));
+      heads = addScaled(e, heads, view.source, head, 2 + i);
+    view.origin = e.pointer(view.source);
+    if (heads)
+      view.origin = advance(view.origin, stored, heads);
     view.entries =
         advance(e.pointer(view.pages), cast<MemRefType>(view.pages.getType()).getElementType(), e.widen(view.first));
   }
   e.views[op] = view;
   return success();
-}
-
-/// Adds `i` times the stride of dimension `dim` to an offset in elements (i64).
-static Value addScaled(Emitter &e, Value offset, Value source, Index i, int64_t dim) {
-  if (i.isConstant() && i.offset == 0)
-    return offset;
-  Value part = e.mul(e.widen(i), e.stride(source, dim));
-  return offset ? e.add(offset, part) : part;
 }
 
 static std::pair<Index, Index> divide(Emitter &e, Index row, int64_t by) {
@@ -80,7 +82,7 @@ static std::pair<Index, Index> divide(Emitter &e, Index row, int64_t by) {
   return {{q, 0}, {e.sub(v, e.mul(q, n)), 0}};
 }
 
-FailureOr<Value> tile::rowOffset(Emitter &e, const View &view, Index row) {
+static FailureOr<Value> rowOffset(Emitter &e, const View &view, Index row) {
   ViewType type = const_cast<View &>(view).op.getResult().getType();
   auto source = cast<MemRefType>(view.source.getType());
   int64_t rank = source.getRank(), vector = type.getRank() == 2 ? 1 : 0;

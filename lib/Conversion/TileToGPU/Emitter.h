@@ -136,6 +136,9 @@ public:
   }
   Value add(Value a, Value c), sub(Value a, Value c), mul(Value a, Value c);
   Value addSaturated(Value a, Value c);
+  /// 1 / divisor (f32) within 1 ulp, once a block for each divisor: LLVM does not merge assembly. With `flushes`
+  /// subnormal divisors are zeros.
+  Value reciprocal(Value divisor, bool flushes);
   Value bitAnd(Value a, Value c), bitXor(Value a, Value c), bitOr(Value a, Value c);
   Value shr(Value a, int64_t by); // logical
   Value compare(LLVM::ICmpPredicate predicate, Value a, Value c);
@@ -290,7 +293,6 @@ LogicalResult emitForEach(Emitter &, ForEachOp);
 /// Bytes and address of row `row` (an index) of a view: !llvm.ptr<1>. `page` rows come from the table.
 FailureOr<Value> rowAddress(Emitter &e, const View &view, Index row);
 /// The same in elements (i64) from the buffer's first.
-FailureOr<Value> rowOffset(Emitter &e, const View &view, Index row);
 /// i1, or null when every row exists.
 Value rowExists(Emitter &e, const View &view, Index row);
 /// Byte offset (i32, and a constant) of (row, column) of a stage in shared memory. `row` is a lane part plus a constant

@@ -28,26 +28,21 @@ using namespace mlir;
 using namespace mlir::tile;
 using namespace mlir::tile::sm80;
 
-using RowPlace = FailureOr<Value> (*)(Emitter &, const View &, Index);
-
-/// `place` of `row` (its address or its offset), or `fallback` when the row does not exist: no page is looked up then.
-static FailureOr<Value> guardedRow(Emitter &e, const View &view, Index row, RowPlace place, Value fallback) {
+/// The address of `row`, or the buffer's when the row does not exist: no page is looked up then.
+static FailureOr<Value> guardedRowAddress(Emitter &e, const View &view, Index row) {
   Value exists = rowExists(e, view, row);
   if (!exists)
-    return place(e, view, row);
+    return rowAddress(e, view, row);
+  Value fallback = e.pointer(view.source);
   Block *lookup = e.newBlock(), *join = e.newBlock({fallback.getType()});
   LLVM::CondBrOp::create(e.b, e.loc, exists, lookup, ValueRange{}, join, ValueRange{fallback});
   e.enter(lookup);
-  FailureOr<Value> found = place(e, view, row);
+  FailureOr<Value> found = rowAddress(e, view, row);
   if (failed(found))
     return failure();
   LLVM::BrOp::create(e.b, e.loc, ValueRange{*found}, join);
   e.enter(join);
   return Value(join->getArgument(0));
-}
-
-static FailureOr<Value> guardedRowAddress(Emitter &e, const View &view, Index row) {
-  return guardedRow(e, view, row, rowAddress, e.pointer(view.source));
 }
 
 namespace {
@@ -67,15 +62,15 @@ public:
   Copier(Emitter &e, Operation *op, const View &view, Index row0, const Smem &dest, SmemShape shape, int64_t divisor)
       : e(e), op(op), view(view), row0(row0), dest(dest), shape(shape), divisor(divisor), leaf(e.b, e.loc) {
     auto load = dyn_cast<LoadAsyncOp>(op);
-    gather = load && isGather(load);
+    gather = load && isGather(load) && load.getView().getType().isPaged();
   }
-  LogicalResult run();
-  /// The same for a gather from pages.
-  LogicalResult runGather();
+  LogicalResult run() { return gather ? runGather() : runPlain(); }
   /// Only the lookups of `run`, where there is one for each row; does not touch the stage.
   LogicalResult lookUpAhead();
 
 private:
+  LogicalResult runPlain();
+  LogicalResult runGather();
   LogicalResult prepare();
   void choose();
   void nameLanes(Value lane);
@@ -116,8 +111,8 @@ private:
   int64_t lanesPerRow, rowsAtOnce, columnSteps, steps, step;
   bool regular; // the place of row first + step t is that of row `first`, xor and plus constants
   bool blocks;  // a warp has `perWarp` consecutive rows
-  bool gather;
-  bool apart; // of a gather: the lanes of a row have a panel, the panels are constants apart at both ends
+  bool gather;  // from pages, by a role
+  bool apart;   // of a gather: the lanes of a row have a panel, the panels are constants apart at both ends
   int64_t perWarp;
   Value laneRow, laneChunk, warpRow, first, lastRow, offset;
   SmallVector<Value> addresses; // of column 0 of row t
@@ -514,7 +509,7 @@ Copier::Column Copier::column(int64_t c, bool once) {
   return column;
 }
 
-LogicalResult Copier::run() {
+LogicalResult Copier::runPlain() {
   if (failed(prepare()) || failed(findAddresses()))
     return failure();
 
@@ -618,9 +613,7 @@ LogicalResult sm80::copyRows(Emitter &e, Operation *op, const View &view, Value 
     return failure();
   auto known = op->getAttrOfType<IntegerAttr>(kRowDivisor);
   Copier copier(e, op, view, e.index(row), dest, *shape, known ? known.getInt() : 1);
-  auto load = dyn_cast<LoadAsyncOp>(op);
-  bool gather = load && isGather(load) && load.getView().getType().isPaged();
-  return gather ? copier.runGather() : copier.run();
+  return copier.run();
 }
 
 //===----------------------------------------------------------------------===//
