@@ -376,21 +376,19 @@ static LogicalResult emitApproximate(Emitter &e, Operation *op, StringRef name, 
   return success();
 }
 /// Within 2 ulp (docs/Spec.md): the correctly rounded form calls a function for rare operands, which cuts the block of
-/// logits at each quotient and takes ptxas two thirds of its time. With afn the reciprocal's own approximation:
-/// subnormal divisors are zeros.
+/// logits at each quotient and takes ptxas two thirds of its time. With arcp or afn, and of 1, by the reciprocal.
 static LogicalResult emitDivF(Emitter &e, arith::DivFOp op) {
   if (!op.getType().isF32())
     return emitFloat<arith::DivFOp, LLVM::FDivOp>(e, op);
   APFloat numerator(0.0f);
   bool isInverse = matchPattern(op.getLhs(), m_ConstantFloat(&numerator)) && numerator.isExactlyValue(1.0);
   Value divisor = e.scalar(op.getRhs());
-  if (!isApproximate(op) && !isInverse) {
+  if (isInverse)
+    e.scalars[op] = e.reciprocal(divisor, isApproximate(op));
+  else if (isApproximate(op) || bitEnumContainsAny(op.getFastmath(), arith::FastMathFlags::arcp))
+    e.scalars[op] = LLVM::FMulOp::create(e.b, e.loc, e.scalar(op.getLhs()), e.reciprocal(divisor, isApproximate(op)));
+  else
     e.scalars[op] = e.intrinsic("llvm.nvvm.div.full", {e.scalar(op.getLhs()), divisor}, e.f32);
-    return success();
-  }
-  StringRef code = isApproximate(op) ? "rcp.approx.ftz.f32 $0, $1;" : "rcp.approx.f32 $0, $1;";
-  Value inverse = e.ptx(code, "=f,f", divisor, e.f32, /*effects=*/false)[0];
-  e.scalars[op] = isInverse ? inverse : LLVM::FMulOp::create(e.b, e.loc, e.scalar(op.getLhs()), inverse).getResult();
   return success();
 }
 static LogicalResult emitExp2(Emitter &e, math::Exp2Op op) {

@@ -97,7 +97,7 @@ Value Emitter::c64(int64_t v) { return reuseConstant(*this, local, i64, b.getI64
 Value Emitter::c1(bool v) { return reuseConstant(*this, local, i1, IntegerAttr::get(i1, v)); }
 Value Emitter::cf32(float v) { return reuseConstant(*this, local, f32, b.getF32FloatAttr(v)); }
 
-enum { kAdd, kSub, kMul, kAnd, kXor, kOr, kShr, kAddSaturated, kCmp = 100 };
+enum { kAdd, kSub, kMul, kAnd, kXor, kOr, kShr, kAddSaturated, kReciprocal, kFlushedReciprocal, kCmp = 100 };
 
 template <typename OpT>
 static Value plainOp(Emitter &e, DenseMap<std::tuple<void *, void *, int64_t>, Value> &local, int64_t code, Value a,
@@ -155,6 +155,13 @@ Value Emitter::compare(LLVM::ICmpPredicate predicate, Value a, Value c) {
   Value &v = local[{a.getAsOpaquePointer(), c.getAsOpaquePointer(), kCmp + static_cast<int64_t>(predicate)}];
   if (!v)
     v = LLVM::ICmpOp::create(b, loc, predicate, a, c);
+  return v;
+}
+Value Emitter::reciprocal(Value divisor, bool flushes) {
+  Value &v = local[{divisor.getAsOpaquePointer(), nullptr, flushes ? kFlushedReciprocal : kReciprocal}];
+  if (!v)
+    v = ptx(flushes ? "rcp.approx.ftz.f32 $0, $1;" : "rcp.approx.f32 $0, $1;", "=f,f", divisor, f32,
+            /*effects=*/false)[0];
   return v;
 }
 Value Emitter::addSaturated(Value a, Value c) { return plainOp<LLVM::SAddSat>(*this, local, kAddSaturated, a, c); }
