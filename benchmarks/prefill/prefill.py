@@ -16,6 +16,8 @@ sys.path[:0] = [os.path.join(_here, ".."), os.path.join(_here, "..", "first_ligh
 from statement import statement
 from variants import PARAMS, VARIANTS
 
+PREFIX_LENGTH = 2048  # keys of every request that all of its queries see, in the rows `prefix`
+
 # name: query heads, KV heads, Dqk, Dvo, page (0: ragged), variant, requests (query rows, keys)
 ROWS = {}
 
@@ -93,9 +95,6 @@ def build(args):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         print("\n".join(pool.map(one, made.items())), flush=True)
     json.dump({n: names[0] for names in made.values() for n in names}, open(os.path.join(args.out, "bundles.json"), "w"))
-
-
-PREFIX_LENGTH = 2048  # keys of every request that all of its queries see, in the rows `prefix`
 
 
 def kept(row):
