@@ -10,6 +10,9 @@
 // `all` only keys that it is true for with all queries. A comparison is brought
 // to  ck * floor(k / d) + cq * q + u >= 0  with u in an interval of registers;
 // and/or/not combine intervals, soundly: `some` may grow, `all` may shrink.
+// Entries of a table at k + base (documents, segments, valid keys) are compared
+// one by one with what the queries compare them with: a scan between the bounds
+// that the rest of the conjunction leaves.
 //
 // Arithmetic: positions are below 2^31. Parameters, loaded values and their
 // products enter a comparison clamped to +-2^40, so that a window of "infinity"
@@ -18,154 +21,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/MaskAnalysis.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
-
-#include <map>
-#include <tuple>
+#include "RangeBuilder.h"
 
 using namespace mlir;
 using namespace mlir::attn;
-
-static constexpr int64_t kBig = int64_t(1) << 40;
-/// Programs do not grow beyond this; a mask that needs more is not analysed.
-static constexpr int64_t kMaxRegisters = 512;
-
-//===----------------------------------------------------------------------===//
-// Programs under construction: folding, one register for one expression
-//===----------------------------------------------------------------------===//
-
-namespace {
-class ProgramBuilder {
-public:
-  using Op = RangeProgram::Op;
-  explicit ProgramBuilder(int64_t numParams) {
-    program.numParams = numParams;
-    program.registers = RangeProgram::FirstParam + numParams;
-    for (int64_t input : {RangeProgram::Tokens, RangeProgram::QoLen, RangeProgram::KVTotal, RangeProgram::Request})
-      nonNegative.insert(input);
-  }
-
-  RangeProgram program;
-
-  int64_t constant(int64_t value) {
-    auto [it, fresh] = constants.try_emplace(value, 0);
-    if (fresh) {
-      it->second = append(Op::Const, value, 0);
-      valueOf[it->second] = value;
-      if (value >= 0)
-        nonNegative.insert(it->second);
-    }
-    return it->second;
-  }
-  std::optional<int64_t> getConstant(int64_t reg) const {
-    auto it = valueOf.find(reg);
-    return it == valueOf.end() ? std::nullopt : std::optional<int64_t>(it->second);
-  }
-  bool isConstant(int64_t reg, int64_t value) const { return getConstant(reg) == value; }
-  bool isNonNegative(int64_t reg) const { return nonNegative.count(reg); }
-
-  int64_t add(int64_t a, int64_t b) {
-    if (isConstant(a, 0))
-      return b;
-    if (isConstant(b, 0))
-      return a;
-    return binary(Op::Add, a, b, isNonNegative(a) && isNonNegative(b));
-  }
-  int64_t sub(int64_t a, int64_t b) {
-    if (isConstant(b, 0))
-      return a;
-    if (a == b)
-      return constant(0);
-    return binary(Op::Sub, a, b, false);
-  }
-  int64_t mul(int64_t a, int64_t b) {
-    if (isConstant(a, 1) || isConstant(b, 0))
-      return b;
-    if (isConstant(b, 1) || isConstant(a, 0))
-      return a;
-    return binary(Op::Mul, a, b, false);
-  }
-  /// floor(a / b), b a positive constant.
-  int64_t div(int64_t a, int64_t b) {
-    if (b == 1)
-      return a;
-    return binary(Op::Div, a, constant(b), isNonNegative(a));
-  }
-  int64_t min(int64_t a, int64_t b) {
-    if (a == b || (isConstant(a, 0) && isNonNegative(b)))
-      return a;
-    if (isConstant(b, 0) && isNonNegative(a))
-      return b;
-    return binary(Op::Min, a, b, isNonNegative(a) && isNonNegative(b));
-  }
-  int64_t max(int64_t a, int64_t b) {
-    if (a == b || (isConstant(b, 0) && isNonNegative(a)))
-      return a;
-    if (isConstant(a, 0) && isNonNegative(b))
-      return b;
-    return binary(Op::Max, a, b, isNonNegative(a) || isNonNegative(b));
-  }
-  int64_t load(int64_t param, int64_t index) { return lookup(Op::Load, param, index, false); }
-  int64_t clamp(int64_t reg, int64_t limit = kBig) {
-    if (auto value = getConstant(reg))
-      return constant(std::min(std::max(*value, -limit), limit));
-    if (reg < RangeProgram::FirstParam)
-      return reg;
-    return min(max(reg, constant(-limit)), constant(limit));
-  }
-  /// 1 if reg >= 0, else 0.
-  int64_t isGeZero(int64_t reg) {
-    if (isNonNegative(reg))
-      return constant(1);
-    int64_t flag = min(max(add(reg, constant(1)), constant(0)), constant(1));
-    return flag;
-  }
-  int64_t select(int64_t flag, int64_t a, int64_t b) { return add(b, mul(flag, sub(a, b))); }
-  bool isTooLong() const { return program.registers > kMaxRegisters; }
-
-private:
-  int64_t append(Op op, int64_t a, int64_t b) {
-    int64_t dst = program.registers++;
-    program.code.push_back({op, dst, a, b});
-    return dst;
-  }
-  int64_t lookup(Op op, int64_t a, int64_t b, bool isNonNegative) {
-    auto [it, fresh] = known.try_emplace(std::make_tuple(static_cast<int>(op), a, b), 0);
-    if (fresh) {
-      it->second = append(op, a, b);
-      if (isNonNegative)
-        nonNegative.insert(it->second);
-    }
-    return it->second;
-  }
-  int64_t binary(Op op, int64_t a, int64_t b, bool isNonNegative) {
-    auto x = getConstant(a), y = getConstant(b);
-    if (x && y) {
-      RangeProgram one;
-      one.registers = 3;
-      one.code.push_back({op, 2, 0, 1});
-      one.result = {2, 2, 2, 2};
-      return constant(evaluateRange(one, {*x, *y}, nullptr)[0]);
-    }
-    return lookup(op, a, b, isNonNegative);
-  }
-
-  // Ordered maps: a constant may be any integer, and DenseMap keeps two of them for itself.
-  std::map<std::tuple<int, int64_t, int64_t>, int64_t> known;
-  std::map<int64_t, int64_t> constants;
-  DenseMap<int64_t, int64_t> valueOf;
-  DenseSet<int64_t> nonNegative;
-};
 
 //===----------------------------------------------------------------------===//
 // Expressions and intervals
 //===----------------------------------------------------------------------===//
 
+namespace {
 /// ck * floor(k / kdiv) + cq * q + u, u in [lo, hi] (registers).
 struct Linear {
   int64_t ck = 0, kdiv = 1, cq = 0, lo = 0, hi = 0;
   bool isQueryOnly() const { return ck == 0; }
+  bool perToken = false; // the interval holds the values of the first and the last query, not those between
 };
 
 /// Keys [lo, hi); absent: unbounded.
@@ -177,9 +47,15 @@ struct Sets {
   Bounds some, all;
 };
 
+/// The entry k + base of an integer parameter, in `bits` bits.
+struct KeyEntry {
+  int64_t param, base, bits;
+};
+
 class MaskAnalysis {
 public:
-  MaskAnalysis(VariantOp variant, HookOp mask) : variant(variant), mask(mask), pb(variant.getParams().size()) {
+  MaskAnalysis(VariantOp variant, HookOp mask, bool scans)
+      : variant(variant), mask(mask), scans(scans), pb(variant.getParams().size()) {
     q0 = RangeProgram::QPos0;
     q1 = pb.add(q0, pb.sub(RangeProgram::Tokens, pb.constant(1)));
   }
@@ -199,8 +75,17 @@ private:
 
   Sets visit(Value value, bool negate);
   Sets compute(Value value, bool negate);
+  Sets conjoin(Operation *op, bool negate);
   Sets compare(arith::CmpIPredicate predicate, const Linear &l, const Linear &r);
   Sets geZero(const Linear &d, int64_t offset);
+
+  bool readsByKey(Value value);
+  std::optional<int64_t> parseKeyIndex(Value value);
+  std::optional<KeyEntry> parseKeyEntry(Value value);
+  std::optional<int64_t> getSlope(Value value);
+  std::optional<std::pair<int64_t, int64_t>> getQueryValues(Value value, int64_t bits);
+  std::optional<Sets> compareEntries(arith::CmpIPredicate predicate, Value lhs, Value rhs);
+  std::pair<int64_t, int64_t> close(const Bounds &bounds);
 
   std::optional<Linear> parse(Value value);
   std::optional<Linear> parseOp(Value value);
@@ -226,10 +111,13 @@ private:
 
   VariantOp variant;
   HookOp mask;
-  ProgramBuilder pb;
+  bool scans;
+  RangeBuilder pb;
+  Bounds clip; // keys outside are hidden by another part of the conjunction
   int64_t q0, q1;
   bool usedQuery = false;
-  DenseMap<std::pair<Value, unsigned>, Sets> setsOf;
+  std::map<std::tuple<void *, bool, int64_t, int64_t>, Sets> setsOf; // with the clip
+  DenseMap<Value, bool> byKey;
   DenseMap<Value, std::optional<Linear>> linearOf;
   DenseMap<std::pair<Value, int64_t>, std::pair<std::optional<int64_t>, bool>> exactOf;
 };
@@ -379,6 +267,7 @@ std::optional<Linear> MaskAnalysis::combine(const Linear &a, const Linear &b, in
   r.kdiv = a.ck ? a.kdiv : b.kdiv;
   r.ck = a.ck + sign * b.ck;
   r.cq = a.cq + sign * b.cq;
+  r.perToken = a.perToken || b.perToken;
   if (r.ck == 0)
     r.kdiv = 1;
   if (std::abs(r.ck) > (1 << 20) || std::abs(r.cq) > (1 << 20))
@@ -400,7 +289,7 @@ std::optional<Linear> MaskAnalysis::parse(Value value) {
       if (usedQuery) {
         int64_t b = pb.clamp(*exact(value, q1));
         result = interval(pb.min(a, b), pb.max(a, b));
-        pb.program.perToken = true;
+        result->perToken = true;
       } else {
         result = uniform(a);
       }
@@ -456,6 +345,7 @@ std::optional<Linear> MaskAnalysis::parseOp(Value value) {
       r.ck = a->ck * c;
       r.cq = a->cq * c;
       r.kdiv = r.ck ? a->kdiv : 1;
+      r.perToken = a->perToken;
       return r;
     }
     return std::nullopt;
@@ -475,15 +365,20 @@ std::optional<Linear> MaskAnalysis::parseOp(Value value) {
     if (!a->isQueryOnly())
       return std::nullopt;
     auto [low, high] = interval(*a);
+    auto made = [&](int64_t lo, int64_t hi) {
+      Linear r = interval(lo, hi);
+      r.perToken = a->perToken;
+      return r;
+    };
     if (isa<arith::FloorDivSIOp>(op) || pb.isNonNegative(low))
-      return interval(pb.div(low, c), pb.div(high, c));
+      return made(pb.div(low, c), pb.div(high, c));
     if (isa<arith::DivUIOp>(op))
       return std::nullopt; // a negative position would be a huge number
     int64_t zero = pb.constant(0);
     auto truncated = [&](int64_t e) {
       return pb.sub(pb.div(pb.max(e, zero), c), pb.div(pb.max(pb.sub(zero, e), zero), c));
     };
-    return interval(truncated(low), truncated(high));
+    return made(truncated(low), truncated(high));
   }
   if (isa<arith::MinSIOp, arith::MaxSIOp>(op)) {
     auto a = operand(0), b = a ? operand(1) : std::nullopt;
@@ -491,9 +386,10 @@ std::optional<Linear> MaskAnalysis::parseOp(Value value) {
       return std::nullopt;
     auto [a0, a1] = interval(*a);
     auto [b0, b1] = interval(*b);
-    if (isa<arith::MinSIOp>(op))
-      return interval(pb.min(a0, b0), pb.min(a1, b1));
-    return interval(pb.max(a0, b0), pb.max(a1, b1));
+    Linear r = isa<arith::MinSIOp>(op) ? interval(pb.min(a0, b0), pb.min(a1, b1))
+                                       : interval(pb.max(a0, b0), pb.max(a1, b1));
+    r.perToken = a->perToken || b->perToken;
+    return r;
   }
   if (isa<arith::SelectOp>(op)) { // whichever it is
     auto a = operand(1), b = a ? operand(2) : std::nullopt;
@@ -501,9 +397,179 @@ std::optional<Linear> MaskAnalysis::parseOp(Value value) {
       return std::nullopt;
     auto [a0, a1] = interval(*a);
     auto [b0, b1] = interval(*b);
-    return interval(pb.min(a0, b0), pb.max(a1, b1));
+    Linear r = interval(pb.min(a0, b0), pb.max(a1, b1));
+    r.perToken = a->perToken || b->perToken;
+    return r;
   }
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables by key
+//===----------------------------------------------------------------------===//
+
+/// Bits of an integer that every target has.
+static unsigned getValueBits(Type type) { return type.isIndex() ? 32 : type.getIntOrFloatBitWidth(); }
+
+/// Whether the elements are integers that tables may have.
+static bool isTable(MemRefType type) {
+  Type element = type.getElementType();
+  return type.getRank() == 1 && type.getLayout().isIdentity() &&
+         (element.isSignlessInteger(8) || element.isSignlessInteger(32) || element.isSignlessInteger(64));
+}
+
+/// Whether the value depends on a table's entry at the key's position.
+bool MaskAnalysis::readsByKey(Value value) {
+  auto [it, fresh] = byKey.try_emplace(value, false);
+  if (!fresh)
+    return it->second;
+  Operation *op = value.getDefiningOp();
+  bool reads = false;
+  if (op && isa<memref::LoadOp>(op))
+    reads = parseKeyEntry(value).has_value();
+  else if (op)
+    reads = llvm::any_of(op->getOperands(), [&](Value operand) { return readsByKey(operand); });
+  byKey[value] = reads;
+  return reads;
+}
+
+/// The base of an index k + base.
+std::optional<int64_t> MaskAnalysis::parseKeyIndex(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (isa<KVPosOp>(op))
+    return pb.constant(0);
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op)) {
+    bool narrowed = isa_and_nonnull<KVPosOp>(op->getOperand(0).getDefiningOp()) && value.getType().isInteger(32);
+    return isWide(value.getType()) || narrowed ? parseKeyIndex(op->getOperand(0)) : std::nullopt;
+  }
+  if (!isa<arith::AddIOp, arith::SubIOp>(op) || !isWide(value.getType()))
+    return std::nullopt;
+  bool swapped = isa<arith::AddIOp>(op) && !parseKeyIndex(op->getOperand(0));
+  auto base = parseKeyIndex(op->getOperand(swapped));
+  if (!base)
+    return std::nullopt;
+  usedQuery = false;
+  auto other = exact(op->getOperand(!swapped), q0);
+  if (!other || usedQuery)
+    return std::nullopt;
+  return isa<arith::AddIOp>(op) ? pb.add(*base, *other) : pb.sub(*base, *other);
+}
+
+std::optional<KeyEntry> MaskAnalysis::parseKeyEntry(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && isa<arith::IndexCastOp, arith::ExtSIOp>(op)) { // keep the value
+    auto entry = parseKeyEntry(op->getOperand(0));
+    Type to = value.getType();
+    return entry && getValueBits(to) >= entry->bits ? entry : std::nullopt;
+  }
+  auto load = dyn_cast_or_null<memref::LoadOp>(op);
+  auto number = load ? param(load.getMemref()) : std::nullopt;
+  if (!number || !scans)
+    return std::nullopt;
+  if (!isTable(load.getMemRefType()))
+    return std::nullopt;
+  auto base = parseKeyIndex(load.getIndices()[0]);
+  return base ? std::optional<KeyEntry>({*number, *base, load.getMemRefType().getElementTypeBitWidth()}) : std::nullopt;
+}
+
+/// How far an index moves, at most, from one query to the next, when it never falls.
+std::optional<int64_t> MaskAnalysis::getSlope(Value value) {
+  usedQuery = false;
+  if (!exact(value, q0))
+    return std::nullopt;
+  if (!usedQuery)
+    return 0;
+  Operation *op = value.getDefiningOp();
+  if (isa<QPosOp, RowOp>(op))
+    return 1;
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return getSlope(op->getOperand(0));
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+    return std::nullopt;
+  auto a = getSlope(op->getOperand(0)), b = getSlope(op->getOperand(1));
+  if (!a || !b || (isa<arith::SubIOp>(op) && *b != 0))
+    return std::nullopt;
+  return isa<arith::AddIOp>(op) ? *a + *b : std::max(*a, *b);
+}
+
+/// Least and greatest value that the queries compare an entry of `bits` bits with.
+std::optional<std::pair<int64_t, int64_t>> MaskAnalysis::getQueryValues(Value value, int64_t bits) {
+  Value source = value;
+  while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(source.getDefiningOp())) {
+    Value from = source.getDefiningOp()->getOperand(0);
+    if (from.getType().isIndex() || getValueBits(source.getType()) < getValueBits(from.getType()))
+      break;
+    source = from;
+  }
+  if (auto load = source.getDefiningOp<memref::LoadOp>()) {
+    auto number = param(load.getMemref());
+    if (number && isTable(load.getMemRefType())) {
+      // Entries between the first and the last query's are those of the queries between.
+      auto slope = getSlope(load.getIndices()[0]);
+      if (slope && *slope == 1) {
+        int64_t from = *exact(load.getIndices()[0], q0), last = *exact(load.getIndices()[0], q1);
+        return pb.extent(*number, from, pb.add(last, pb.constant(1)));
+      }
+    }
+  }
+  // Clamped values would meet clamped entries of 64 bits.
+  auto linear = bits < 64 ? parse(value) : std::nullopt;
+  if (!linear || !linear->isQueryOnly())
+    return std::nullopt;
+  pb.program.perToken |= linear->perToken;
+  return interval(*linear);
+}
+
+/// A comparison of a table's entry at the key with what does not depend on the key.
+std::optional<Sets> MaskAnalysis::compareEntries(arith::CmpIPredicate predicate, Value lhs, Value rhs) {
+  using P = arith::CmpIPredicate;
+  auto entry = parseKeyEntry(lhs);
+  if (!entry) {
+    entry = parseKeyEntry(rhs);
+    std::swap(lhs, rhs);
+    static const P mirrored[] = {P::eq, P::ne, P::sgt, P::sge, P::slt, P::sle, P::ugt, P::uge, P::ult, P::ule};
+    predicate = mirrored[static_cast<int>(predicate)];
+  }
+  if (!entry || predicate > P::sge || readsByKey(rhs))
+    return std::nullopt;
+  auto values = getQueryValues(rhs, entry->bits);
+  if (!values)
+    return std::nullopt;
+  auto [least, most] = *values;
+  int64_t lowest = pb.constant(std::numeric_limits<int64_t>::min());
+  int64_t highest = pb.constant(std::numeric_limits<int64_t>::max());
+  // Intervals of entries for which it is true with some query and with all; < is not >=, > is not <=.
+  std::array<int64_t, 4> bounds;
+  int64_t flags = 0;
+  switch (predicate) {
+  case P::eq:
+    bounds = {least, most, most, least};
+    break;
+  case P::ne:
+    bounds = {most, least, least, most};
+    flags = RangeProgram::SomeOutside | RangeProgram::AllOutside;
+    break;
+  case P::sle:
+    bounds = {lowest, most, lowest, least};
+    break;
+  case P::sge:
+    bounds = {least, highest, most, highest};
+    break;
+  case P::slt:
+    bounds = {most, highest, least, highest};
+    flags = RangeProgram::SomeOutside | RangeProgram::AllOutside;
+    break;
+  default:
+    bounds = {lowest, least, lowest, most};
+    flags = RangeProgram::SomeOutside | RangeProgram::AllOutside;
+    break;
+  }
+  auto [from, to] = close(clip);
+  int64_t first = pb.scan(entry->param, entry->base,
+                          {from, to, bounds[0], bounds[1], bounds[2], bounds[3], flags});
+  return Sets{{first, first + 1}, {first + 2, first + 3}};
 }
 
 //===----------------------------------------------------------------------===//
@@ -512,6 +578,7 @@ std::optional<Linear> MaskAnalysis::parseOp(Value value) {
 
 /// d + offset >= 0.
 Sets MaskAnalysis::geZero(const Linear &d, int64_t offset) {
+  pb.program.perToken |= d.perToken;
   Linear rest = d;
   rest.ck = 0;
   rest.kdiv = 1;
@@ -607,12 +674,26 @@ Sets MaskAnalysis::compare(arith::CmpIPredicate predicate, const Linear &l, cons
 Sets MaskAnalysis::visit(Value value, bool negate) {
   if (pb.isTooLong())
     return unknown();
-  auto key = std::make_pair(value, unsigned(negate));
+  auto key = std::make_tuple(value.getAsOpaquePointer(), negate, clip.lo.value_or(-1), clip.hi.value_or(-1));
   if (auto it = setsOf.find(key); it != setsOf.end())
     return it->second;
   Sets sets = compute(value, negate);
   setsOf[key] = sets;
   return sets;
+}
+
+/// Parts that scan come last, between the bounds of the others.
+Sets MaskAnalysis::conjoin(Operation *op, bool negate) {
+  Value a = op->getOperand(0), b = op->getOperand(1);
+  if (readsByKey(a) && !readsByKey(b))
+    std::swap(a, b);
+  Sets first = visit(a, negate);
+  Bounds outer = clip;
+  if (readsByKey(b))
+    clip = intersect(clip, first.some);
+  Sets both = conjunction(first, visit(b, negate));
+  clip = outer;
+  return both;
 }
 
 Sets MaskAnalysis::compute(Value value, bool negate) {
@@ -623,14 +704,21 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
   if (matchPattern(value, m_ConstantInt(&literal)))
     return constant(literal.isOne() != negate);
   if (auto cmp = dyn_cast<arith::CmpIOp>(op)) {
+    auto predicate = negate ? arith::invertPredicate(cmp.getPredicate()) : cmp.getPredicate();
+    if (readsByKey(value)) {
+      auto sets = compareEntries(predicate, cmp.getLhs(), cmp.getRhs());
+      return sets ? *sets : unknown();
+    }
     auto l = parse(cmp.getLhs()), r = l ? parse(cmp.getRhs()) : std::nullopt;
     if (!r)
       return unknown();
-    return compare(negate ? arith::invertPredicate(cmp.getPredicate()) : cmp.getPredicate(), *l, *r);
+    return compare(predicate, *l, *r);
   }
   if (isa<arith::AndIOp, arith::OrIOp>(op)) {
+    if (isa<arith::AndIOp>(op) != negate)
+      return conjoin(op, negate);
     Sets a = visit(op->getOperand(0), negate), b = visit(op->getOperand(1), negate);
-    return isa<arith::AndIOp>(op) != negate ? conjunction(a, b) : disjunction(a, b);
+    return disjunction(a, b);
   }
   if (isa<arith::XOrIOp>(op)) {
     Value a = op->getOperand(0), b = op->getOperand(1);
@@ -649,27 +737,33 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
   return unknown();
 }
 
+/// The bounds as 0 <= lo <= hi <= kv_total.
+std::pair<int64_t, int64_t> MaskAnalysis::close(const Bounds &bounds) {
+  int64_t zero = pb.constant(0), kv = RangeProgram::KVTotal;
+  int64_t lo = bounds.lo ? pb.min(pb.max(*bounds.lo, zero), kv) : zero;
+  int64_t hi = bounds.hi ? pb.min(pb.max(*bounds.hi, zero), kv) : kv;
+  if (hi != kv)
+    hi = pb.max(hi, lo);
+  return {lo, hi};
+}
+
 RangeProgram MaskAnalysis::run() {
   Sets sets = visit(mask.getYield().getValue(), false);
   if (pb.isTooLong())
     return makeWholeRange(variant.getParams().size(), false);
-  int64_t zero = pb.constant(0), kv = RangeProgram::KVTotal;
-  auto close = [&](const Bounds &bounds) -> std::pair<int64_t, int64_t> {
-    int64_t lo = bounds.lo ? pb.min(pb.max(*bounds.lo, zero), kv) : zero;
-    int64_t hi = bounds.hi ? pb.min(pb.max(*bounds.hi, zero), kv) : kv;
-    if (hi != kv)
-      hi = pb.max(hi, lo);
-    return {lo, hi};
-  };
   auto [lo, hi] = close(sets.some);
   auto [fullLo, fullHi] = close(sets.all);
   pb.program.result = {lo, fullLo, fullHi, hi};
   return pb.program;
 }
 
-RangeProgram attn::analyzeMask(VariantOp variant) {
+RangeProgram attn::analyzeMask(VariantOp variant, bool scans) {
   HookOp mask = variant ? variant.getHook(HookKind::Mask) : HookOp();
   if (!mask)
     return makeWholeRange(variant ? variant.getParams().size() : 0, true);
-  return MaskAnalysis(variant, mask).run();
+  RangeProgram program = MaskAnalysis(variant, mask, scans).run();
+  // Scans for each token by itself would cost more than they save.
+  if (program.perToken && program.hasScans())
+    return analyzeMask(variant, /*scans=*/false);
+  return program;
 }

@@ -50,7 +50,7 @@ static std::string describeMask(AttentionOp op) {
   int64_t at = 1 << 20, length = 2 * at;
   SmallVector<int64_t> inputs{at, 1, length, length, 0};
   inputs.append(program.numParams, 1024);
-  std::array<int64_t, 4> range = evaluateRange(program, inputs, [&](int64_t, int64_t) { return at / 2; });
+  std::array<int64_t, 4> range = evaluateRange(program, inputs, at / 2);
   std::string text = range[0] > 0 || range[1] > 0 ? "window" : range[3] <= at + 1 ? "causal" : "wide";
   return loads ? text + "-loads" : text;
 }

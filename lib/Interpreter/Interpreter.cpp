@@ -156,6 +156,8 @@ bool Task::runOp(Operation *op) {
       .Case<NextItemOp>([&](auto o) { return runNextItem(o); })
       .Case<RolesOp>([&](auto o) { return machine.runRoles(o, *this); })
       .Case<ViewOp>([&](auto o) { return runView(o); })
+      .Case<ExtentOp>([&](auto o) { return runExtent(o); })
+      .Case<ScanOp>([&](auto o) { return runScan(o); })
       .Case<LoadOp>([&](auto o) { return runLoad(o); })
       .Case<StoreOp>([&](auto o) { return runStore(o); })
       .Case<LocalLoadOp>([&](auto o) { return runLocalLoad(o); })

@@ -182,6 +182,9 @@ private:
   bool runNextItem(NextItemOp op);
   // TileOps.cpp
   bool runView(ViewOp op);
+  bool readEntry(Operation *op, Value table, int64_t index, int64_t &entry);
+  bool runExtent(ExtentOp op);
+  bool runScan(ScanOp op);
   bool runLoad(LoadOp op);
   bool runStore(StoreOp op);
   bool runLocalLoad(LocalLoadOp op);

@@ -149,6 +149,62 @@ bool Task::copyOut(const Transfer &transfer, ArrayRef<Word> data, ArrayRef<int64
   return true;
 }
 
+bool Task::readEntry(Operation *op, Value table, int64_t index, int64_t &entry) {
+  if (--machine.steps < 0)
+    return fail(op, "runs endlessly (more steps than the interpreter's limit)");
+  Buffer *buffer = get(table).word.p;
+  int64_t at = buffer ? buffer->getIndex({index}) : -1;
+  if (at < 0)
+    return fail(op, "reads outside of its buffer, at (" + Twine(index) + ")");
+  entry = buffer->data[at].i;
+  return true;
+}
+
+bool Task::runExtent(ExtentOp op) {
+  int64_t from = get(op.getFrom()).word.i, to = get(op.getTo()).word.i, least = 0, most = 0;
+  for (int64_t i = from; i < to; ++i) {
+    int64_t entry;
+    if (!readEntry(op, op.getTable(), i, entry))
+      return false;
+    least = i == from ? entry : std::min(least, entry);
+    most = i == from ? entry : std::max(most, entry);
+  }
+  get(op.getLeast()).word.i = least;
+  get(op.getMost()).word.i = most;
+  return true;
+}
+
+bool Task::runScan(ScanOp op) {
+  int64_t base = get(op.getBase()).word.i, from = get(op.getFrom()).word.i, to = get(op.getTo()).word.i;
+  struct Condition {
+    int64_t lo, hi;
+    bool outside;
+    int64_t first, last, count = 0;
+  };
+  Condition conditions[] = {{get(op.getSomeLo()).word.i, get(op.getSomeHi()).word.i, op.getSomeOutside(),
+                             std::max(from, to), from},
+                            {get(op.getAllLo()).word.i, get(op.getAllHi()).word.i, op.getAllOutside(),
+                             std::max(from, to), from}};
+  for (int64_t i = from; i < to; ++i) {
+    int64_t entry;
+    if (!readEntry(op, op.getTable(), base + i, entry))
+      return false;
+    for (Condition &c : conditions)
+      if ((entry >= c.lo && entry <= c.hi) != c.outside) {
+        c.first = std::min(c.first, i);
+        c.last = i + 1;
+        ++c.count;
+      }
+  }
+  auto &[some, all] = conditions;
+  bool whole = all.last - all.first == all.count;
+  get(op.getFirst()).word.i = some.first;
+  get(op.getLast()).word.i = some.last;
+  get(op.getAllFirst()).word.i = whole ? all.first : std::max(from, to);
+  get(op.getAllLast()).word.i = whole ? all.last : from;
+  return true;
+}
+
 bool Task::runLoad(LoadOp op) {
   Transfer transfer{op, get(op.getView()).view, nullptr, getInt(op.getRow())};
   if (auto reg = dyn_cast<RegType>(op.getResult().getType())) {

@@ -220,3 +220,83 @@ attn.variant @huge() {
     attn.yield %in : i1
   }
 }
+
+// Packed documents: the keys of the queries' documents, an interval where documents are intervals.
+// CHECK-LABEL: func.func @documents_range(
+// CHECK: memref.load
+// CHECK-SAME: attn.range
+// expected-remark @below {{range is sound}}
+attn.variant @documents(%doc: memref<?xi32>, %offset: memref<?xi32>) {
+  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : index
+    %r = attn.request %at
+    %base32 = memref.load %offset[%r] : memref<?xi32>
+    %base = arith.index_cast %base32 : i32 to index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %inside = arith.maxsi %q, %zero : index
+    %qi = arith.addi %base, %inside : index
+    %ki = arith.addi %base, %k : index
+    %qd = memref.load %doc[%qi] : memref<?xi32>
+    %kd = memref.load %doc[%ki] : memref<?xi32>
+    %same = arith.cmpi eq, %qd, %kd : i32
+    %causal = arith.cmpi sle, %k, %q : index
+    %in = arith.andi %same, %causal : i1
+    attn.yield %in : i1
+  }
+}
+
+// Both ways: later documents see earlier ones.
+// expected-remark @below {{range is sound}}
+attn.variant @chapters(%doc: memref<?xi32>) {
+  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %inside = arith.maxsi %q, %zero : index
+    %qd = memref.load %doc[%inside] : memref<?xi32>
+    %kd = memref.load %doc[%k] : memref<?xi32>
+    %in = arith.cmpi sge, %qd, %kd : i32
+    attn.yield %in : i1
+  }
+}
+
+// All comparisons, with a constant and with queries; not and or.
+// expected-remark @below {{range is sound}}
+attn.variant @others(%doc: memref<?xi32>, %least: index) {
+  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : index
+    %three = arith.constant 3 : index
+    %true = arith.constant true
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %inside = arith.maxsi %q, %zero : index
+    %qd = memref.load %doc[%inside] : memref<?xi32>
+    %kd = memref.load %doc[%k] : memref<?xi32>
+    %qx = arith.index_cast %qd : i32 to index
+    %kx = arith.index_cast %kd : i32 to index
+    %a = arith.cmpi slt, %kx, %qx : index
+    %b = arith.cmpi sgt, %three, %kx : index
+    %c = arith.cmpi ne, %qd, %kd : i32
+    %d = arith.cmpi sle, %kx, %least : index
+    %e = arith.cmpi sle, %k, %q : index
+    %not = arith.xori %b, %true : i1
+    %f = arith.ori %a, %not : i1
+    %g = arith.andi %c, %d : i1
+    %h = arith.andi %g, %e : i1
+    %in = arith.ori %f, %h : i1
+    attn.yield %in : i1
+  }
+}
+
+// The keys that exist of a padded batch.
+// expected-remark @below {{range is sound}}
+attn.variant @padding(%valid: memref<?xi32>) {
+  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : i32
+    %k = attn.kv_pos %at
+    %v = memref.load %valid[%k] : memref<?xi32>
+    %in = arith.cmpi ne, %v, %zero : i32
+    attn.yield %in : i1
+  }
+}

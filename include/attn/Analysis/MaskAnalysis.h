@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the region of a mask hook (causal, windows, sinks, prefix-LM, chunks,
-// ranges loaded from memory, and/or/not of these) as bounds on the key's
+// ranges loaded from memory, documents, and/or/not of these) as bounds on the key's
 // position. What it cannot read counts as "may be visible, may be hidden".
 //
 //===----------------------------------------------------------------------===//
@@ -20,8 +20,9 @@
 namespace mlir::attn {
 
 /// The range program of a variant's mask; all keys visible when it has none (or `variant` is null). The parameters of
-/// the program are the variant's. A program with `perToken` set is exact only with one token a call.
-RangeProgram analyzeMask(VariantOp variant);
+/// the program are the variant's. A program with `perToken` set is exact only with one token a call. Without `scans`
+/// nothing is known of entries of tables at the keys' positions.
+RangeProgram analyzeMask(VariantOp variant, bool scans = true);
 
 } // namespace mlir::attn
 

@@ -22,12 +22,18 @@
 namespace mlir::attn {
 
 struct RangeProgram {
-  enum class Op { Const, Add, Sub, Mul, Div, Min, Max, Load };
+  enum class Op { Const, Add, Sub, Mul, Div, Min, Max, Load, Extent, Scan };
   /// Const: a is the value. Load: a is the parameter's number, b the register of the index. Else registers.
+  /// Extent: the least (dst) and the greatest entry (dst + 1) of parameter a at indices [b, more[0]), 0 when there is
+  /// none. Scan: of the i in [from, to) by the entries b + i of parameter a: from the least that meets `some` to behind
+  /// the greatest (dst, dst + 1), and the same of `all` when all between meet it (dst + 2, dst + 3); else (to, from),
+  /// the first no less than the second. A condition is to lie in an interval, ends included, or outside.
   struct Inst {
     Op op;
     int64_t dst, a, b;
+    llvm::SmallVector<int64_t, 0> more = {}; // Scan: from, to, least, most of some, least, most of all, flags
   };
+  enum ScanFlag : int64_t { SomeOutside = 1, AllOutside = 2 };
   /// Registers 0..4 on entry; the parameters follow.
   enum Input : int64_t { QPos0, Tokens, QoLen, KVTotal, Request, FirstParam };
 
@@ -47,26 +53,42 @@ struct RangeProgram {
   bool seesAll() const;
   /// There is no interior: full_lo = full_hi, both constant.
   bool hasNoInterior() const;
+  /// Entries of tables decide, not their place alone.
+  bool hasScans() const;
+  /// Instructions of the kernel, about.
+  int64_t getLength() const;
 };
+
+/// What becomes of the lookups of several entries. `operands`: the buffer, its first index (Scan), from and to (index),
+/// then the bounds (i64). Returns the registers that the instruction writes: i64 of Extent, index of Scan.
+using EmitLookup =
+    llvm::function_ref<llvm::SmallVector<Value>(OpBuilder &, Location, const RangeProgram::Inst &, ValueRange operands)>;
 
 /// The program of "every key, and nothing known of the interior" (or with `full` of "all keys visible").
 RangeProgram makeWholeRange(int64_t numParams, bool full);
 
 /// The program as arith ops (and memref.load, which the program's loads become). `inputs`: the five of Input, then the
 /// parameters, of any type: index parameters and buffers are used. Returns lo, full_lo, full_hi, hi.
-std::array<Value, 4> emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs);
+std::array<Value, 4> emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs,
+                               EmitLookup emitLookup);
+/// Extent and Scan as loops over the entries. `bounds` (i64): least, most of some, least, most of all.
+llvm::SmallVector<Value> emitExtentLoop(OpBuilder &builder, Location loc, Value table, Value from, Value to);
+llvm::SmallVector<Value> emitScanLoop(OpBuilder &builder, Location loc, Value table, Value base, Value from, Value to,
+                                      ValueRange bounds, int64_t flags);
 
 /// `func.func @name(qpos0, tokens, qo_len, kv_total, request, params...) -> (lo, full_lo, full_hi, hi)` with the
 /// serialised program as attribute `attn.range`.
 func::FuncOp buildRangeFunction(OpBuilder &builder, Location loc, StringRef name, const RangeProgram &program,
                                 TypeRange params);
 
-/// {registers = n, code = [["op", dst, a, b], ...], result = [lo, full_lo, full_hi, hi]}, as in the manifest.
+/// {registers = n, code = [["op", dst, a, b, more...], ...], result = [lo, full_lo, full_hi, hi]}, as in the manifest.
 DictionaryAttr serializeRange(MLIRContext *context, const RangeProgram &program);
 
 /// Runs the program; `load(param, index)` reads a buffer parameter. Divisions by zero give 0.
 std::array<int64_t, 4> evaluateRange(const RangeProgram &program, ArrayRef<int64_t> inputs,
                                      llvm::function_ref<int64_t(int64_t, int64_t)> load);
+/// The same where every entry of every buffer is `entry`.
+std::array<int64_t, 4> evaluateRange(const RangeProgram &program, ArrayRef<int64_t> inputs, int64_t entry);
 
 } // namespace mlir::attn
 

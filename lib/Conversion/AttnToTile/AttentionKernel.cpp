@@ -167,10 +167,21 @@ KeyRange AttentionKernel::buildRange() {
     return arith::DivUIOp::create(b, loc, up, kb.index(pack));
   };
   SmallVector<Value> params = kb.getParams();
+  // Scans look at the chunk's keys only.
+  auto lookUp = [&](OpBuilder &b, Location loc, const RangeProgram::Inst &inst, ValueRange in) -> SmallVector<Value> {
+    if (inst.op == RangeProgram::Op::Extent)
+      return tile::ExtentOp::create(b, loc, in[0], in[1], in[2]).getResults();
+    Value low = arith::AddIOp::create(b, loc, item.kpos0, item.klo);
+    Value high = arith::AddIOp::create(b, loc, item.kpos0, range.end);
+    Value from = arith::MaxSIOp::create(b, loc, in[2], low), to = arith::MinSIOp::create(b, loc, in[3], high);
+    return tile::ScanOp::create(b, loc, in[0], in[1], from, to, in[4], in[5], in[6], in[7],
+                                inst.more[6] & RangeProgram::SomeOutside, inst.more[6] & RangeProgram::AllOutside)
+        .getResults();
+  };
   auto emit = [&](Value qpos, Value tokens, Value qoLen, Value kvTotal, Value request) {
     SmallVector<Value> inputs = {qpos, tokens, qoLen, kvTotal, request};
     llvm::append_range(inputs, params);
-    return emitRange(b, loc, program, inputs);
+    return emitRange(b, loc, program, inputs, lookUp);
   };
   std::array<Value, 4> seen; // lo, full_lo, full_hi, hi in positions
   bool table = spec.config.getRowTable();

@@ -34,6 +34,11 @@ static LogicalResult checkConfig(AttentionOp op, ConfigAttr config) {
   return success();
 }
 
+/// Few queries read a table of keys as often as their mask does; tokens of several requests would each scan one.
+static bool wantsScans(ConfigAttr config) {
+  return !config.getRowTable() && config.getRows() / config.getPack() >= 32;
+}
+
 FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
   if (failed(checkOp(op)))
     return failure();
@@ -45,7 +50,7 @@ FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
   SymbolTable symbols(module);
   VariantOp variant = op.lookupVariant();
   std::string base = variant ? variant.getSymName().str() : "attention";
-  RangeProgram program = analyzeMask(variant);
+  RangeProgram program = analyzeMask(variant), placesOnly = analyzeMask(variant, /*scans=*/false);
   // Kernels are built from hooks that cannot go wrong; the statement stays as its author wrote it.
   OwningOpRef<VariantOp> defined(variant ? variant.clone() : VariantOp());
   if (variant)
@@ -58,7 +63,7 @@ FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
   };
   for (Attribute attr : op.getConfigsAttr()) {
     auto config = cast<ConfigAttr>(attr);
-    KernelSpec spec(op, *defined, config, program);
+    KernelSpec spec(op, *defined, config, wantsScans(config) ? program : placesOnly);
     FailureOr<tile::KernelOp> kernel =
         buildAttentionKernel(builder, spec, base + "_r" + std::to_string(config.getRows()));
     if (failed(kernel))

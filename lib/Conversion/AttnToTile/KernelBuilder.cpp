@@ -81,7 +81,7 @@ KernelBuilder::KernelBuilder(OpBuilder &builder, const KernelSpec &spec, StringR
   kernel = tile::KernelOp::create(builder, loc, name, builder.getFunctionType(types, {}), tile::Level::Logical);
   kernel->setAttr("config", config);
   if (config.getConsumers()) // the registers of its producers follow from it
-    kernel->setAttr(tile::kRangeLength, builder.getI64IntegerAttr(spec.range.code.size()));
+    kernel->setAttr(tile::kRangeLength, builder.getI64IntegerAttr(spec.range.getLength()));
   if (op.getTargetAttr())
     kernel->setAttr("target", op.getTargetAttr());
   for (auto [i, role] : llvm::enumerate(names)) {

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Analysis/RangeProgram.h"
 
 namespace mlir::tile {
 #define GEN_PASS_DEF_CONVERTTILETOCPU
@@ -20,12 +21,33 @@ namespace mlir::tile {
 using namespace mlir;
 using namespace mlir::tile;
 
+/// Lookups of many entries become loops.
+static void expandLookups(KernelOp kernel) {
+  kernel.walk([](Operation *op) {
+    OpBuilder b(op);
+    SmallVector<Value> results;
+    if (auto extent = dyn_cast<ExtentOp>(op))
+      results = mlir::attn::emitExtentLoop(b, op->getLoc(), extent.getTable(), extent.getFrom(), extent.getTo());
+    else if (auto scan = dyn_cast<ScanOp>(op))
+      results = mlir::attn::emitScanLoop(
+          b, op->getLoc(), scan.getTable(), scan.getBase(), scan.getFrom(), scan.getTo(),
+          {scan.getSomeLo(), scan.getSomeHi(), scan.getAllLo(), scan.getAllHi()},
+          (scan.getSomeOutside() ? mlir::attn::RangeProgram::SomeOutside : 0) |
+              (scan.getAllOutside() ? mlir::attn::RangeProgram::AllOutside : 0));
+    else
+      return;
+    op->replaceAllUsesWith(results);
+    op->erase();
+  });
+}
+
 LogicalResult mlir::tile::convertTileToCPU(ModuleOp module, const TileToCPUOptions &options) {
   if (options.width != 4 && options.width != 8 && options.width != 16)
     return module.emitError() << "option 'width' is " << options.width << ", expected 4, 8 or 16";
   SymbolTable symbols(module);
   llvm::SetVector<Operation *> inlined;
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>())) {
+    expandLookups(kernel);
     cpu::Emitter emitter(kernel, options, symbols);
     if (failed(emitter.run()))
       return failure();

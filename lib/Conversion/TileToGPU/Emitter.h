@@ -328,6 +328,7 @@ void populateControlFlow(Emitter &e);
 void populateScalar(Emitter &e);
 void populateElementwise(Emitter &e);
 void populateMemory(Emitter &e);
+void populateScan(Emitter &e);
 void populateTransform(Emitter &e);
 void populateSm80(Emitter &e);
 void populateSm90Pipeline(Emitter &e);

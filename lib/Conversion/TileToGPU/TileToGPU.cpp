@@ -22,6 +22,7 @@ FailureOr<LLVM::LLVMFuncOp> tile::convertKernel(KernelOp kernel, const ::attn::T
   populateControlFlow(emitter);
   populateScalar(emitter);
   populateElementwise(emitter);
+  populateScan(emitter);
   populateMemory(emitter);
   populateTransform(emitter);
   if (kernel.getLevel() == Level::Specialized) {

@@ -54,8 +54,8 @@ func.func private @f(!tile.view<?x8xf32, sliced<4>>)
 func.func private @f(!tile.pipeline<0 x !tile.smem<8xf32>>)
 
 // -----
-// expected-error @+1 {{pipeline has 17 words, expected 0 to 16}}
-func.func private @f(!tile.pipeline<1 x !tile.smem<8xf32>, words = 17>)
+// expected-error @+1 {{pipeline has 33 words, expected 0 to 32}}
+func.func private @f(!tile.pipeline<1 x !tile.smem<8xf32>, words = 33>)
 
 // -----
 func.func @f(%x: f16) {

@@ -62,7 +62,7 @@ static std::pair<double, double> countSteps(AttentionOp op, ConfigAttr config, i
     // Widths of windows come at run time; lengths of documents and prefixes stand in memory.
     SmallVector<int64_t> inputs{first, std::min(tokens, length - first), length, length, 0};
     inputs.append(program.numParams, 1024);
-    std::array<int64_t, 4> range = evaluateRange(program, inputs, [&](int64_t, int64_t) { return length / 2; });
+    std::array<int64_t, 4> range = evaluateRange(program, inputs, length / 2);
     int64_t lo = range[0] / keys, hi = llvm::divideCeil(std::max(range[3], range[0]), keys);
     int64_t fullLo = llvm::divideCeil(range[1], keys), fullHi = range[2] / keys;
     steps += std::max<int64_t>(hi - lo, 1);
@@ -89,7 +89,7 @@ bool mlir::attn::choosePeel(AttentionOp op, int64_t rows, int64_t keys, int64_t 
   SmallVector<int64_t> inputs{4096, 128, 8192, 8192, 0};
   RangeProgram program = analyzeMask(variant);
   inputs.append(program.numParams, 1024);
-  std::array<int64_t, 4> range = evaluateRange(program, inputs, [](int64_t, int64_t) { return 0; });
+  std::array<int64_t, 4> range = evaluateRange(program, inputs, 0);
   int64_t copies = range[1] > range[0] ? 5 : 4;
   double perScore = kPerScore + countHook(op, HookKind::Logits) + kPerMasked + countHook(op, HookKind::Mask);
   return copies * keys / 2 * perScore <= kCopied; // 64 rows of 128 threads

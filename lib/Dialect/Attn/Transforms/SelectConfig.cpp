@@ -48,7 +48,7 @@ int64_t mlir::attn::getRegisterLimit(AttentionOp op, ConfigAttr config) {
   work.gather = config.getLoad() == LoadPath::Gather;
   work.columns = std::max({config.getKeys(), op.getHeadDimQk(), op.getHeadDimVo()});
   work.hooks = hasHook(op, HookKind::Key) || hasHook(op, HookKind::Value) || isEightBit(op);
-  work.range = analyzeMask(op.lookupVariant()).code.size();
+  work.range = analyzeMask(op.lookupVariant()).getLength();
   return ::attn::getRoleRegisters(work).consumer;
 }
 

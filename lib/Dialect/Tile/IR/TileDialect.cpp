@@ -232,7 +232,7 @@ LogicalResult PipelineType::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t words) {
   if (stages < 1 || stages > 32)
     return emitError() << "pipeline has " << stages << " stages, expected 1 to 32";
-  if (words < 0 || words > 16)
-    return emitError() << "pipeline has " << words << " words, expected 0 to 16";
+  if (words < 0 || words > 32)
+    return emitError() << "pipeline has " << words << " words, expected 0 to 32";
   return success();
 }

@@ -237,6 +237,21 @@ LogicalResult LoadAsyncOp::verify() {
   return verifyTransfer(*this, "load_async", getView().getType(), getSlot().getType(), "'slot'");
 }
 
+/// Entries that can be compared: whole numbers, one after the other.
+static LogicalResult verifyTable(Operation *op, Value table, StringRef rule) {
+  auto type = cast<MemRefType>(table.getType());
+  Type element = type.getElementType();
+  bool known = element.isSignlessInteger(8) || element.isSignlessInteger(32) || element.isSignlessInteger(64);
+  if (type.getRank() != 1 || !known || !type.getLayout().isIdentity())
+    return fail(op, rule) << "has a table of type " << type
+                          << ", expected a contiguous one-dimensional memref of i8, i32 or i64";
+  return success();
+}
+
+LogicalResult ExtentOp::verify() { return verifyTable(*this, getTable(), "extent_c1"); }
+
+LogicalResult ScanOp::verify() { return verifyTable(*this, getTable(), "scan_c1"); }
+
 LogicalResult SendOp::verify() {
   int64_t words = getPipeline().getType().getWords();
   if (static_cast<int64_t>(getWords().size()) > words)

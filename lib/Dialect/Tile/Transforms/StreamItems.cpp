@@ -13,13 +13,15 @@
 //     while: loops; give Q back, wait for the next Q and its words; more?
 //       do: close of this item, its product beside that of the next one's open
 //     close
-// The fields of an item travel as words with its query tile; the producer sends
+// The fields of an item travel as words with its query tile, and with them what
+// takes many lookups to find (the keys of a document); the producer sends
 // a last stage without rows.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -44,7 +46,8 @@ struct Stream {
   DotAsyncOp first, last;       // the products of `open` and `close`
   SmallVector<unsigned> fields; // that the consumers use, as argument numbers
   unsigned rows = 0;            // the word of `rows`
-  unsigned words = 0;           // one for each field, two for `table`
+  unsigned words = 0;           // one for each field, two for `table`, and one for each of `found`
+  SmallVector<Value> found;     // by the producer's lookups; in the consumers, arguments of `items` behind the fields
   // What `loops` and `close` need of an item when it was opened, and what `close` needs of both.
   llvm::SetVector<Value> opened, done;
 
@@ -54,6 +57,8 @@ struct Stream {
 private:
   LogicalResult findParts();
   LogicalResult findFields();
+  LogicalResult findRoles(KernelOp kernel);
+  bool moveLookups();
   bool isRepeatable(Operation *op);
   bool isTable(unsigned field) { return cast<StringAttr>(items.getFields()[field]).getValue() == "table"; }
   void mapItem(OpBuilder &builder, ValueRange slotAndWords, IRMapping &mapping);
@@ -134,7 +139,8 @@ LogicalResult Stream::findParts() {
 
 LogicalResult Stream::findFields() {
   bool found = false;
-  for (auto [number, name, arg] : llvm::enumerate(items.getFields(), items.getBody().getArguments())) {
+  ArrayRef<BlockArgument> args = items.getBody().getArguments();
+  for (auto [number, name, arg] : llvm::enumerate(items.getFields(), args.take_front(items.getFields().size()))) {
     StringRef field = cast<StringAttr>(name).getValue();
     if (arg.use_empty() && field != "rows")
       continue;
@@ -145,12 +151,94 @@ LogicalResult Stream::findFields() {
     fields.push_back(number);
     words += field == "table" ? 2 : 1;
   }
+  words += this->found.size();
   if (!found)
     return items.emitOpError() << "does not name the field 'rows', which tells the end of the stream";
   return success();
 }
 
+/// What one thread after the other, or a warp, looks up: not for the consumers, whose products would wait.
+static bool isLookup(Operation *op) {
+  if (!llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIndex(); }))
+    return false;
+  if (isa<ScanOp>(op))
+    return true;
+  return isa<scf::ForOp>(op) && containsOp<memref::LoadOp>(op) &&
+         !op->walk([](Operation *inner) {
+              bool scalar = isa<scf::SCFDialect, arith::ArithDialect, memref::MemRefDialect>(inner->getDialect());
+              return scalar ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
+/// Copies `op`, and what it is computed from, from the consumers' item to the producer's.
+static void cloneLookup(Operation *op, ForEachOp items, IRMapping &mapping, OpBuilder &builder) {
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (def && def->getBlock() == &items.getBody().front() && !mapping.contains(operand))
+        cloneLookup(def, items, mapping, builder);
+    }
+  });
+  builder.clone(*op, mapping);
+}
+
+/// The lookups of `open` become the producer's; true when there are any.
+bool Stream::moveLookups() {
+  SmallVector<Operation *> lookups;
+  for (Operation *op : open)
+    if (isLookup(op))
+      lookups.push_back(op);
+  if (lookups.empty())
+    return false;
+  ProducerAcquireOp acquire;
+  loads.walk([&](ProducerAcquireOp op) {
+    if (op.getPipeline() == query.getPipeline())
+      acquire = op;
+  });
+  OpBuilder builder(acquire);
+  IRMapping mapping;
+  mapping.map(items.getBody().getArguments(), loads.getBody().getArguments());
+  for (Operation *op : lookups) {
+    cloneLookup(op, items, mapping, builder);
+    for (Value result : op->getResults())
+      if (!result.use_empty()) {
+        found.push_back(mapping.lookup(result));
+        result.replaceAllUsesWith(items.getBody().addArgument(result.getType(), op->getLoc()));
+      }
+  }
+  for (Operation *op : lookups)
+    op->erase();
+  items.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (isOpTriviallyDead(op))
+      op->erase();
+  });
+  return true;
+}
+
 LogicalResult Stream::find(KernelOp kernel) {
+  if (failed(findRoles(kernel)))
+    return failure();
+  if (moveLookups()) {
+    open.clear(), loops.clear(), close.clear();
+    query = {}, first = {}, last = {};
+    if (failed(findParts()))
+      return failure();
+  }
+  if (failed(findFields()))
+    return failure();
+  addRootsOf(loops, opened);
+  llvm::SetVector<Value> behind;
+  addRootsOf(close, behind);
+  llvm::SmallPtrSet<Operation *, 16> inLoops(loops.begin(), loops.end());
+  for (Value value : behind) {
+    done.insert(value);
+    if (!value.getDefiningOp() || !inLoops.contains(value.getDefiningOp()))
+      opened.insert(value);
+  }
+  return success();
+}
+
+LogicalResult Stream::findRoles(KernelOp kernel) {
   if (failed(checkLevel(kernel, Level::Specialized, "run tile-warp-specialize first")))
     return failure();
   SmallVector<RoleOp> producers;
@@ -169,7 +257,7 @@ LogicalResult Stream::find(KernelOp kernel) {
   items = only(consumer);
   if (!items)
     return kernel.emitOpError() << "has consumers without tile.for_each: its items are a stream already";
-  if (failed(findParts()) || failed(findFields()))
+  if (failed(findParts()))
     return failure();
   for (Operation *user : query.getPipeline().getUsers())
     if (isa<ProducerAcquireOp>(user))
@@ -177,15 +265,6 @@ LogicalResult Stream::find(KernelOp kernel) {
   loads = producer ? only(producer) : ForEachOp();
   if (!loads)
     return query.emitOpError() << "waits for a tile that no role loads in its tile.for_each";
-  addRootsOf(loops, opened);
-  llvm::SetVector<Value> behind;
-  addRootsOf(close, behind);
-  llvm::SmallPtrSet<Operation *, 16> inLoops(loops.begin(), loops.end());
-  for (Value value : behind) {
-    done.insert(value);
-    if (!value.getDefiningOp() || !inLoops.contains(value.getDefiningOp()))
-      opened.insert(value);
-  }
   return success();
 }
 
@@ -355,6 +434,8 @@ void Stream::mapItem(OpBuilder &builder, ValueRange slotAndWords, IRMapping &map
     }
     mapping.map(items.getBody().getArgument(field), value);
   }
+  for (BlockArgument arg : items.getBody().getArguments().take_back(found.size()))
+    mapping.map(arg, slotAndWords[word++]);
 }
 
 void Stream::emitProducer() {
@@ -385,6 +466,7 @@ void Stream::emitProducer() {
     sent.push_back(arith::SubIOp::create(builder, loc, value, shifted));
     sent.push_back(upper);
   }
+  llvm::append_range(sent, found);
   SendOp::create(builder, loc, ring, sent);
   builder.setInsertionPointAfter(loads);
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);

@@ -144,6 +144,43 @@ def Tile_ViewOp : Tile_Op<"view", [Pure, AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Tile_ExtentOp : Tile_Op<"extent", [MemoryEffects<[MemRead]>]> {
+  let summary = "the least and the greatest of the entries [from, to) of a table; 0 when there is none";
+  let description = [{
+    ```
+    %least, %most = tile.extent %doc[%first to %end] : memref<?xi32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$table, Index:$from, Index:$to);
+  let results = (outs I64:$least, I64:$most);
+  let assemblyFormat = "$table `[` $from `to` $to `]` attr-dict `:` type($table)";
+  let hasVerifier = 1;
+}
+
+def Tile_ScanOp : Tile_Op<"scan", [MemoryEffects<[MemRead]>]> {
+  let summary = "which of the numbers from `from` to `to` have entries of a table in an interval";
+  let description = [{
+    Of the numbers i in [from, to), by the entries table[base + i]: `first` is
+    the least that meets `some`, `last` is behind the greatest; `all_first` and
+    `all_last` are the same of `all` when every number between meets it. None:
+    the first of the two is no less than the second. A condition is to lie in
+    [lo, hi], ends included, or outside. An implementation that looks at several
+    entries together may let `some` grow and `all` shrink by less than four
+    numbers at either end. The threads of a warp share the work.
+    ```
+    %first, %last, %f, %l = tile.scan %doc[%base] from %lo to %hi some(%a, %b) all outside(%c, %d) : memref<?xi32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$table, Index:$base, Index:$from, Index:$to, I64:$some_lo, I64:$some_hi,
+                       I64:$all_lo, I64:$all_hi, UnitAttr:$some_outside, UnitAttr:$all_outside);
+  let results = (outs Index:$first, Index:$last, Index:$all_first, Index:$all_last);
+  let assemblyFormat = [{
+    $table `[` $base `]` `from` $from `to` $to `some` (`outside` $some_outside^)? `(` $some_lo `,` $some_hi `)`
+    `all` (`outside` $all_outside^)? `(` $all_lo `,` $all_hi `)` attr-dict `:` type($table)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
   let summary = "rows from `row` on into shared memory or registers; rows past the view's end read as zero";
   let arguments = (ins Tile_View:$view, Index:$row);
