@@ -187,7 +187,7 @@ attn.variant @chosen(%mode: index, %left: index) {
 // CHECK-LABEL: func.func @holes_range(
 // CHECK: %[[ZERO:.*]] = arith.constant 0 : index
 // CHECK: return %[[ZERO]], %[[ZERO]], %[[ZERO]], %arg3
-// expected-remark @below {{range is sound, hull loose, interior loose}}
+// expected-remark @below {{range is sound, hull exact, interior loose}}
 attn.variant @holes(%bits: memref<?xi32>) {
   %zero = arith.constant 0 : i32
   attn.hook mask (%at: !attn.coord) {
@@ -223,9 +223,11 @@ attn.variant @huge() {
 
 // Packed documents: the keys of the queries' documents, an interval where documents are intervals.
 // CHECK-LABEL: func.func @documents_range(
-// CHECK: memref.load
-// CHECK-SAME: attn.range
-// expected-remark @below {{range is sound}}
+// CHECK-SAME: ["extent", 19, 0, 15, 18]
+// CHECK-SAME: ["scan", 25, 0, 11, 10, 24, 19, 20, 20, 19, 0]
+// CHECK: scf.for {{.*}} -> (i64, i64)
+// CHECK: scf.for {{.*}} -> (index, index, index, index, index)
+// expected-remark @below {{range is sound, hull loose, interior loose}}
 attn.variant @documents(%doc: memref<?xi32>, %offset: memref<?xi32>) {
   attn.hook mask (%at: !attn.coord) {
     %zero = arith.constant 0 : index
@@ -247,7 +249,7 @@ attn.variant @documents(%doc: memref<?xi32>, %offset: memref<?xi32>) {
 }
 
 // Both ways: later documents see earlier ones.
-// expected-remark @below {{range is sound}}
+// expected-remark @below {{range is sound, hull exact, interior loose}}
 attn.variant @chapters(%doc: memref<?xi32>) {
   attn.hook mask (%at: !attn.coord) {
     %zero = arith.constant 0 : index
@@ -262,7 +264,7 @@ attn.variant @chapters(%doc: memref<?xi32>) {
 }
 
 // All comparisons, with a constant and with queries; not and or.
-// expected-remark @below {{range is sound}}
+// expected-remark @below {{range is sound, hull loose, interior loose}}
 attn.variant @others(%doc: memref<?xi32>, %least: index) {
   attn.hook mask (%at: !attn.coord) {
     %zero = arith.constant 0 : index
@@ -289,14 +291,53 @@ attn.variant @others(%doc: memref<?xi32>, %least: index) {
   }
 }
 
-// The keys that exist of a padded batch.
-// expected-remark @below {{range is sound}}
-attn.variant @padding(%valid: memref<?xi32>) {
+// Entries of 64 bits are not compared with numbers that are clamped, nor cut to an index; per-token bounds forbid scans.
+// CHECK-LABEL: func.func @wide_range(
+// CHECK-NOT: "scan"
+// CHECK-LABEL: func.func @both_range(
+// CHECK-NOT: "scan"
+// expected-remark @below {{range is sound, hull loose, interior loose}}
+attn.variant @wide(%doc: memref<?xi64>, %least: index) {
   attn.hook mask (%at: !attn.coord) {
-    %zero = arith.constant 0 : i32
     %k = attn.kv_pos %at
-    %v = memref.load %valid[%k] : memref<?xi32>
-    %in = arith.cmpi ne, %v, %zero : i32
+    %d = memref.load %doc[%k] : memref<?xi64>
+    %x = arith.index_cast %d : i64 to index
+    %in = arith.cmpi sge, %x, %least : index
+    attn.yield %in : i1
+  }
+}
+
+// expected-remark @below {{range is sound, hull loose, interior loose, one token at a time}}
+attn.variant @both(%doc: memref<?xi32>, %start: memref<?xi32>) {
+  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %inside = arith.maxsi %q, %zero : index
+    %s = memref.load %start[%inside] : memref<?xi32>
+    %first = arith.index_cast %s : i32 to index
+    %qd = memref.load %doc[%inside] : memref<?xi32>
+    %kd = memref.load %doc[%k] : memref<?xi32>
+    %same = arith.cmpi eq, %qd, %kd : i32
+    %behind = arith.cmpi sge, %k, %first : index
+    %in = arith.andi %same, %behind : i1
+    attn.yield %in : i1
+  }
+}
+
+// Entries of 64 bits with those of the queries.
+// CHECK-LABEL: func.func @long_range(
+// CHECK-SAME: "scan"
+// expected-remark @below {{range is sound, hull loose, interior loose}}
+attn.variant @long(%doc: memref<?xi64>) {
+  attn.hook mask (%at: !attn.coord) {
+    %zero = arith.constant 0 : index
+    %q = attn.q_pos %at
+    %k = attn.kv_pos %at
+    %inside = arith.maxsi %q, %zero : index
+    %qd = memref.load %doc[%inside] : memref<?xi64>
+    %kd = memref.load %doc[%k] : memref<?xi64>
+    %in = arith.cmpi eq, %qd, %kd : i64
     attn.yield %in : i1
   }
 }
