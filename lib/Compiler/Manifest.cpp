@@ -105,7 +105,7 @@ llvm::Expected<json::Object> describeKernel(llvm::StringRef symbol, mlir::attn::
     return attr ? attr.getInt() : absent;
   };
   auto maps = lowered->getAttrOfType<ArrayAttr>("attn.maps");
-  return json::Object{
+  json::Object kernel{
       {"symbol", symbol},
       {"blob", blob},
       {"rows", config.getRows()},
@@ -118,6 +118,9 @@ llvm::Expected<json::Object> describeKernel(llvm::StringRef symbol, mlir::attn::
       {"words", attributeToJson(words)},
       {"maps", maps ? attributeToJson(maps) : json::Value(json::Array())},
   };
+  if (lowered->hasAttr("attn.scans"))
+    kernel["scans"] = true;
+  return std::move(kernel);
 }
 
 } // namespace attn

@@ -344,6 +344,8 @@ Status parseKernel(const Json &json, const std::string &path, const Manifest &ma
   ATTNRT_TRY(reader.integer("threads", 1, 1024, kernel.threads));
   ATTNRT_TRY(reader.integer("smem", 0, int64_t(1) << 30, kernel.smem));
   ATTNRT_TRY(reader.integer("ctas_per_sm", 1, 64, kernel.ctasPerSm));
+  if (reader.find("scans"))
+    ATTNRT_TRY(reader.boolean("scans", kernel.scans));
   int group = manifest.headsQo / manifest.headsKv;
   if (!merge && kernel.pack != 1 && kernel.pack != group)
     return bad(reader.at("pack"),
@@ -392,6 +394,88 @@ Status parseParam(const Json &json, const std::string &path, Manifest &manifest)
   return Status();
 }
 
+/// One line of a range program.
+Status parseInstruction(const Json &line, const std::string &path, const Manifest &manifest, int registers,
+                        RangeProgram::Instruction &inst) {
+  struct Form {
+    const char *name;
+    size_t least, most; // entries of the line
+    int results;
+    const char *text;
+  };
+  static const Form forms[] = {
+      {"const", 3, 4, 1, "[op, dst, a, b]"},
+      {"add", 4, 4, 1, "[op, dst, a, b]"},
+      {"sub", 4, 4, 1, "[op, dst, a, b]"},
+      {"mul", 4, 4, 1, "[op, dst, a, b]"},
+      {"div", 4, 4, 1, "[op, dst, a, b]"},
+      {"min", 4, 4, 1, "[op, dst, a, b]"},
+      {"max", 4, 4, 1, "[op, dst, a, b]"},
+      {"load", 4, 4, 1, "[op, dst, a, b]"},
+      {"extent", 5, 5, 2, "[\"extent\", dst, param, from, to]"},
+      {"scan", 11, 11, 4,
+       "[\"scan\", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags]"},
+  };
+  constexpr int count = sizeof(forms) / sizeof(forms[0]);
+  if (!line.is_array() || line.empty() || !line[0].is_string())
+    return bad(path, "expected [op, dst, a, b], got " + show(line));
+  std::string op = line[0].get<std::string>();
+  int index = 0;
+  while (index < count && op != forms[index].name)
+    ++index;
+  if (index == count)
+    return bad(path, "unknown op \"" + op.substr(0, 40) + "\"");
+  const Form &form = forms[index];
+  if (line.size() < form.least || line.size() > form.most)
+    return bad(path, std::string("expected ") + form.text + ", got " + show(line));
+  inst.op = static_cast<RangeProgram::Op>(index);
+
+  auto integer = [&](int entry, int64_t low, int64_t high, int64_t &value) {
+    return Reader::toInteger(line[entry], item(path, entry), low, high, value);
+  };
+  auto reg = [&](int entry, int &value) {
+    int64_t wide = 0;
+    ATTNRT_TRY(integer(entry, 0, registers - 1, wide));
+    value = static_cast<int>(wide);
+    return Status();
+  };
+  int64_t dst = 0;
+  ATTNRT_TRY(integer(1, 0, registers - form.results, dst));
+  inst.dst = static_cast<int>(dst);
+  if (inst.op == RangeProgram::Const)
+    return integer(2, INT64_MIN, INT64_MAX, inst.a);
+  if (inst.op < RangeProgram::Load) {
+    ATTNRT_TRY(integer(2, 0, registers - 1, inst.a));
+    return integer(3, 0, registers - 1, inst.b);
+  }
+
+  // These read a table.
+  ATTNRT_TRY(integer(2, 0, static_cast<int64_t>(manifest.params.size()) - 1, inst.a));
+  const ParamDesc &table = manifest.params[inst.a];
+  if (table.kind != ParamDesc::Buffer || table.rank != 1)
+    return bad(item(path, 2), "parameter " + std::to_string(inst.a) + " is not a buffer of rank 1");
+  if (inst.op == RangeProgram::Load)
+    return integer(3, 0, registers - 1, inst.b);
+  if (table.element < Element::I8)
+    return bad(item(path, 2), "parameter " + std::to_string(inst.a) + " has elements of " +
+                                  elementName(table.element) + "; expected i8, i32 or i64");
+  int entry = 3, ignored = 0;
+  if (inst.op == RangeProgram::Scan)
+    ATTNRT_TRY(integer(entry++, 0, registers - 1, inst.b));
+  ATTNRT_TRY(reg(entry++, inst.from));
+  ATTNRT_TRY(reg(entry++, inst.to));
+  if (inst.op == RangeProgram::Extent)
+    return Status();
+  ATTNRT_TRY(reg(entry++, inst.someLo));
+  ATTNRT_TRY(reg(entry++, inst.someHi));
+  ATTNRT_TRY(reg(entry++, ignored)); // all_lo
+  ATTNRT_TRY(reg(entry++, ignored)); // all_hi
+  int64_t flags = 0;
+  ATTNRT_TRY(integer(entry, 0, 3, flags));
+  inst.outside = flags & 1;
+  return Status();
+}
+
 Status parseRange(const Json &json, Manifest &manifest) {
   Reader reader(json, "range");
   ATTNRT_TRY(reader.checkObject());
@@ -403,33 +487,9 @@ Status parseRange(const Json &json, Manifest &manifest) {
   ATTNRT_TRY(reader.array("result", result));
   if (code->size() > 4096)
     return bad("range.code", "expected at most 4096 instructions, got " + std::to_string(code->size()));
-  static const char *const names[] = {"const", "add", "sub", "mul", "div", "min", "max", "load"};
   for (size_t i = 0; i < code->size(); ++i) {
-    const Json &line = (*code)[i];
-    std::string path = item("range.code", i);
-    if (!line.is_array() || line.size() < 3 || line.size() > 4 || !line[0].is_string())
-      return bad(path, "expected [op, dst, a, b], got " + show(line));
-    std::string op = line[0].get<std::string>();
     RangeProgram::Instruction inst;
-    int index = 0;
-    while (index < 8 && op != names[index])
-      ++index;
-    if (index == 8)
-      return bad(path, "unknown op \"" + op.substr(0, 40) + "\"");
-    inst.op = static_cast<RangeProgram::Op>(index);
-    int64_t dst = 0;
-    ATTNRT_TRY(Reader::toInteger(line[1], item(path, 1), 0, program.registers - 1, dst));
-    inst.dst = static_cast<int>(dst);
-    bool constant = inst.op == RangeProgram::Const, load = inst.op == RangeProgram::Load;
-    if (!constant && line.size() != 4)
-      return bad(path, "expected [op, dst, a, b], got " + show(line));
-    int64_t low = constant ? INT64_MIN : 0;
-    int64_t high = constant ? INT64_MAX : (load ? static_cast<int64_t>(manifest.params.size()) : program.registers) - 1;
-    ATTNRT_TRY(Reader::toInteger(line[2], item(path, 2), low, high, inst.a));
-    if (load && (manifest.params[inst.a].kind != ParamDesc::Buffer || manifest.params[inst.a].rank != 1))
-      return bad(item(path, 2), "parameter " + std::to_string(inst.a) + " is not a buffer of rank 1");
-    if (!constant)
-      ATTNRT_TRY(Reader::toInteger(line[3], item(path, 3), 0, program.registers - 1, inst.b));
+    ATTNRT_TRY(parseInstruction((*code)[i], item("range.code", i), manifest, program.registers, inst));
     program.code.push_back(inst);
   }
   if (result->size() != 4)
@@ -439,6 +499,7 @@ Status parseRange(const Json &json, Manifest &manifest) {
     ATTNRT_TRY(Reader::toInteger((*result)[i], item("range.result", i), 0, program.registers - 1, reg));
     program.result[i] = static_cast<int>(reg);
   }
+  program.slice(manifest.params.size());
   manifest.range = std::move(program);
   return reader.done();
 }

@@ -19,7 +19,7 @@
 #ifndef ATTN_LIB_RUNTIME_PLANIMPL_H
 #define ATTN_LIB_RUNTIME_PLANIMPL_H
 
-#include "attn/Runtime/Plan.h"
+#include "attn/Runtime/Range.h"
 
 namespace attnrt {
 
@@ -117,7 +117,7 @@ struct PlanImpl {
   std::vector<ItemRun> sequence; ///< of a wide kernel: its items in the order in which they are handed out
   std::vector<uint64_t> heap;
   std::vector<int32_t> assigned, groupStart, tokenCount, tokenPiece;
-  std::vector<int64_t> registers;
+  RangeInterpreter ranges;
   struct KernelState {
     int32_t firstPiece = 0, lastPiece = 0;
     int groups = 0; ///< > 0: pieces have a group, group g's head h runs on CTA g * headTiles + h
@@ -155,9 +155,7 @@ struct PlanImpl {
   // PlanUnits.cpp
   void buildUnits();
   void setVisible(Unit &unit, int lastRequest);
-  // Range.cpp: global visible range of rows; false when the program gives up.
-  bool visibleRange(int64_t qpos0, int64_t rows, int64_t qoLen, int64_t kvTotal, int64_t request, int64_t &lo,
-                    int64_t &hi);
+  bool visibleRange(const RangeInputs &rows, const KernelDesc &kernel, int64_t &lo, int64_t &hi);
   // PlanBalance.cpp
   void balance();
   void balanceKernel(int kernel);

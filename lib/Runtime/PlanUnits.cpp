@@ -35,6 +35,18 @@ static int pickClass(const Manifest &m, int64_t tokens, bool several, bool large
   return last;
 }
 
+/// The global visible range of rows of one request; false when nothing is known of it.
+bool PlanImpl::visibleRange(const RangeInputs &rows, const KernelDesc &kernel, int64_t &lo, int64_t &hi) {
+  const Manifest &m = manifest();
+  if (m.range && ranges.run(rows, kernel.scans, lo, hi))
+    return true;
+  if (options.causal == Hint::FromBundle ? !m.causalRows : options.causal != Hint::On)
+    return false;
+  lo = 0;
+  hi = rows.qpos0 + rows.rows;
+  return true;
+}
+
 /// Visible tiles of keys: the union over the rows' requests, cut with the level.
 void PlanImpl::setVisible(Unit &unit, int lastRequest) {
   const KernelDesc &desc = manifest().kernels[unit.kernel];
@@ -51,8 +63,8 @@ void PlanImpl::setVisible(Unit &unit, int lastRequest) {
       if (rows <= 0)
         continue;
       int64_t lo, hi;
-      if (!visibleRange(queryPosition(token - start, kvTotal[r], stop - start), rows, stop - start, kvTotal[r], r, lo,
-                        hi)) {
+      int32_t qoLen = stop - start;
+      if (!visibleRange({queryPosition(token - start, kvTotal[r], qoLen), rows, qoLen, kvTotal[r], r}, desc, lo, hi)) {
         low = 0;
         high = length;
         break;
@@ -80,6 +92,7 @@ void PlanImpl::buildUnits() {
   const int indexBytes = m.indexBits / 8;
   const bool invariant = options.policy == SplitPolicy::BatchInvariant;
   units.clear();
+  ranges.begin(m, input->params);
   if (levels > 1)
     position.assign(requests, 0);
 

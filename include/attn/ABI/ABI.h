@@ -125,7 +125,8 @@ typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch
  *  "params": [{"name", "kind": "f32"|"index"|"buffer", "element": "f32"|"i32"|"i64"|"i8"|"bf16"|"f16", "rank"}]
  *  "kernels": one per tile class, ascending:
  *    [{"symbol", "blob", "rows": tile class, "pack", "keys", "row_table": bool,
- *      "threads": per CTA, "smem": bytes, "ctas_per_sm", "words": [WORD...], "maps": [MAP...]}]
+ *      "threads": per CTA, "smem": bytes, "ctas_per_sm", "words": [WORD...], "maps": [MAP...],
+ *      "scans": bool, false when absent: skips keys by the scans of RANGE}]
  *  "merge": the same object, "rows" = heads of one item; absent when nothing can be split
  *  "range": RANGE | null                 "blobs": [{"kind": "cubin"|"ptx"|"so", "offset", "bytes"}]
  *
@@ -137,14 +138,30 @@ typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch
  *     "part_lse" [rows] f32, "items" (AttnWorkItem), "cta_indptr" (int32, CTAs + 1), "counter" (uint32),
  *     "tokens" (AttnTokenInfo), "pieces" (AttnMergePiece), or the name of a buffer parameter prefixed "param:".
  *     "pages" has no size (levels are addressed from the first one's array); "lse" is given unless the manifest says
- * none. MAP: {"operand": O, "element": type, "dims": [{"extent": X, "stride": Y}...] innermost first, "box": [int...],
- * "swizzle": 0|32|64|128, "promotion": 0|64|128|256} X: integer or {"size": dim of the operand}; Y: integer bytes or
- * {"stride": dim}; dims[0] has no stride. RANGE: the mask analysis, for balance only: {"registers": n, "code": [[op,
- * dst, a, b]...], "result": [lo, full_lo, full_hi, hi]} inputs in registers 0..4: qpos0, rows (tokens), qo_len,
- * kv_total, request; then the index parameters in order (f32 and buffer parameters take a register too, unusable). op:
- * "const" (a is the value), "add", "sub", "mul", "div" (floor), "min", "max", "load" (a: parameter number, b: index
- * register; only of buffers the host may read; without it the program ends: whole range). Result: keys outside [lo, hi)
- * are invisible to every row, keys in [full_lo, full_hi) visible to all.
+ *     none.
+ *  MAP: {"operand": O, "element": type, "dims": [{"extent": X, "stride": Y}...] innermost first, "box": [int...],
+ *       "swizzle": 0|32|64|128, "promotion": 0|64|128|256}
+ *     X: integer or {"size": dim of the operand}; Y: integer bytes or {"stride": dim}; dims[0] has no stride
+ *  RANGE: the mask analysis, for balance only: {"registers": n, "code": [INSTRUCTION...],
+ *     "result": [lo, full_lo, full_hi, hi]}
+ *     Keys outside [lo, hi) are invisible to every row, keys in [full_lo, full_hi) visible to all. Inputs in registers
+ *     0..4: qpos0, rows (tokens), qo_len, kv_total, request; then the index parameters in order (f32 and buffer
+ *     parameters take a register too, unusable).
+ *  INSTRUCTION: [op, dst, a, b], or as below; R[x] is what register x holds, and an operand is a register's number
+ *     unless another meaning is given.
+ *     "const" (a is the value), "add", "sub", "mul", "div" (floor), "min", "max",
+ *     "load" (a: parameter number, b: index).
+ *     ["extent", dst, param, from, to]: dst and dst+1 become the least and the greatest entry of buffer parameter
+ *     number `param` at indices [R[from], R[to]); 0 and 0 where that is empty.
+ *     ["scan", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags] looks at the entries at indices
+ *     R[base] + i of that parameter for i in [R[from], R[to]). An entry meets `some` in the closed interval
+ *     [R[some_lo], R[some_hi]] (empty when the first is larger), or outside of it with bit 0 of `flags`; `all` likewise,
+ *     with bit 1. dst and dst+1 become the least i that meets `some` and 1 + the greatest one, dst+2 and dst+3 the same
+ *     for `all`, provided that every i between meets it too. Without any (or with a gap, for `all`): max(R[from], R[to])
+ *     and R[from].
+ *     The tables of extent and scan have rank 1 and elements i8, i32 or i64. A load, extent or scan of what the host
+ *     may not read ends the program: whole range. Planners need lo and hi only, may widen the first pair of a scan, and
+ *     give the second as without any. For kernels without "scans" a scan's first pair is R[from], max(R[from], R[to]).
  */
 
 #ifdef __cplusplus

@@ -89,6 +89,7 @@ struct KernelDesc {
   int64_t smem = 0;
   int ctasPerSm = 1;
   bool counter = false; ///< a word refers to "counter": the kernel takes items from one shared list
+  bool scans = false;   ///< skips keys by the range program's scans
   std::vector<WordDesc> words;
   std::vector<MapDesc> maps;
 
@@ -108,18 +109,32 @@ struct BlobDesc {
   uint64_t bytes = 0;
 };
 
-/// The mask analysis as a small program; see ABI.h.
+/// The mask analysis as a small program; see ABI.h. Only lo and hi matter to the planner, so what the manifest says of
+/// other results (an interior, a scan's `all`) is checked and left out.
 struct RangeProgram {
-  enum Op : uint8_t { Const, Add, Sub, Mul, Div, Min, Max, Load };
+  /// Whole: a scan that reads nothing, as if every entry met `some` and none met `all`.
+  enum Op : uint8_t { Const, Add, Sub, Mul, Div, Min, Max, Load, Extent, Scan, Whole };
   struct Instruction {
     Op op = Const;
     int dst = 0;
-    int64_t a = 0;
-    int64_t b = 0;
+    int64_t a = 0;              ///< Const: the value; Load, Extent, Scan: number of the parameter
+    int64_t b = 0;              ///< Scan: register of the base
+    int from = 0, to = 0;       ///< Extent, Scan, Whole
+    int someLo = 0, someHi = 0; ///< Scan
+    bool outside = false;       ///< Scan: `some` is met outside of the interval
+  };
+  /// The instructions that lo and hi depend on.
+  struct Slice {
+    std::vector<Instruction> code;
+    bool readsParams = false; ///< lo or hi depend on the variant's parameters
   };
   int registers = 0;
   std::vector<Instruction> code;
   int result[4] = {0, 0, 0, 0};
+  Slice slices[2]; ///< of kernels that skip keys by scans ([1]) and of others, for which scans are Whole
+
+  /// Fills `slices` from the rest; `params` is how many the variant has.
+  ATTNRT_API void slice(size_t params);
 };
 
 struct Manifest {

@@ -127,6 +127,8 @@ TEST(Bundle, Manifest) {
       {"/range/code/0", {"add", 16, 0, 1}, "range.code[0][1]: expected an integer in 0..15, got 16"},
       {"/range/code/0", {"load", 8, 0, 1}, "range.code[0][2]: parameter 0 is not a buffer of rank 1"},
       {"/range/code/0", {"add", 8, 0}, "range.code[0]: expected [op, dst, a, b]"},
+      {"/range/code/0", {"add", 8, 0, 1, 2}, "range.code[0]: expected [op, dst, a, b]"},
+      {"/range/code/0", Json::array(), "range.code[0]: expected [op, dst, a, b]"},
       {"/range/registers", 3, "range.registers: expected an integer in 8..4096, got 3"},
       {"/range/result", {1, 2}, "range.result: expected 4 registers, got 2"},
       {"/blobs", Json::array(), "blobs: expected at least one blob"},
@@ -152,6 +154,65 @@ TEST(Bundle, Manifest) {
     bad["kernels"][0].erase(it.key());
     EXPECT_ERROR(read(bundleBytes(bad)), Code::InvalidBundle, "kernels[0]." + it.key() + ": missing key");
   }
+}
+
+// What reads a table needs one that has integers, and as many registers in a row as it has results.
+TEST(Bundle, ScansOfTheRange) {
+  Json good = manifest(Shape());
+  auto buffer = [&](const char *name, const char *element, int rank) {
+    good["params"].push_back({{"name", name}, {"kind", "buffer"}, {"element", element}, {"rank", rank}});
+  };
+  buffer("doc", "i32", 1), buffer("table", "i8", 2), buffer("slope", "f32", 1); // 3 to 5, registers 8 to 10
+  good["kernels"][1]["scans"] = true;
+  good["range"] = {{"registers", 20},
+                   {"code", Json::array({{"extent", 18, 3, 0, 1}, {"scan", 16, 3, 4, 0, 1, 18, 19, 18, 19, 3}})},
+                   {"result", {16, 18, 19, 17}}};
+  std::string bytes = bundleBytes(good);
+  std::shared_ptr<const Bundle> bundle;
+  ASSERT_OK(Bundle::fromMemory(bytes.data(), bytes.size(), bundle));
+  EXPECT_FALSE(bundle->manifest().kernels[0].scans);
+  EXPECT_TRUE(bundle->manifest().kernels[1].scans);
+  const RangeProgram::Slice *slices = bundle->manifest().range->slices;
+  EXPECT_EQ(slices[1].code.size(), 2u);
+  EXPECT_TRUE(slices[1].readsParams);
+  ASSERT_EQ(slices[0].code.size(), 1u); // nobody asks for the extent
+  EXPECT_EQ(slices[0].code[0].op, RangeProgram::Whole);
+  EXPECT_FALSE(slices[0].readsParams);
+
+  const std::string scan = "expected [\"scan\", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags], got";
+  const std::string extent = "expected [\"extent\", dst, param, from, to], got";
+  struct Case {
+    Json line;
+    std::string text;
+  };
+  const Case cases[] = {
+      {{"extent", 18, 3, 0}, "range.code[0]: " + extent},
+      {{"extent", 18, 3, 0, 1, 2}, "range.code[0]: " + extent},
+      {{"extent", 19, 3, 0, 1}, "range.code[0][1]: expected an integer in 0..18, got 19"},
+      {{"extent", 18, 6, 0, 1}, "range.code[0][2]: expected an integer in 0..5, got 6"},
+      {{"extent", 18, 0, 0, 1}, "range.code[0][2]: parameter 0 is not a buffer of rank 1"},
+      {{"extent", 18, 4, 0, 1}, "range.code[0][2]: parameter 4 is not a buffer of rank 1"},
+      {{"extent", 18, 5, 0, 1}, "range.code[0][2]: parameter 5 has elements of f32; expected i8, i32 or i64"},
+      {{"extent", 18, 3, -1, 1}, "range.code[0][3]: expected an integer in 0..19, got -1"},
+      {{"extent", 18, 3, 0, 20}, "range.code[0][4]: expected an integer in 0..19, got 20"},
+      {{"scan", 16, 3, 4, 0, 1, 18, 19, 18, 19}, "range.code[0]: " + scan},
+      {{"scan", 16, 3, 4, 0, 1, 18, 19, 18, 19, 0, 0}, "range.code[0]: " + scan},
+      {{"scan", 17, 3, 4, 0, 1, 18, 19, 18, 19, 0}, "range.code[0][1]: expected an integer in 0..16, got 17"},
+      {{"scan", 16, 5, 4, 0, 1, 18, 19, 18, 19, 0}, "parameter 5 has elements of f32; expected i8, i32 or i64"},
+      {{"scan", 16, 3, 20, 0, 1, 18, 19, 18, 19, 0}, "range.code[0][3]: expected an integer in 0..19, got 20"},
+      {{"scan", 16, 3, 4, 0, 1, 18, 20, 18, 19, 0}, "range.code[0][7]: expected an integer in 0..19, got 20"},
+      {{"scan", 16, 3, 4, 0, 1, 18, 19, 18, 20, 0}, "range.code[0][9]: expected an integer in 0..19, got 20"},
+      {{"scan", 16, 3, 4, 0, 1, 18, 19, 18, 19, 4}, "range.code[0][10]: expected an integer in 0..3, got 4"},
+      {{"scan", 16, 3, 4, 0, 1, 18, 19, 18, 19, "all"}, "range.code[0][10]: expected an integer in 0..3, got \"all\""},
+  };
+  for (const Case &c : cases) {
+    Json bad = good;
+    bad["range"]["code"][0] = c.line;
+    EXPECT_ERROR(read(bundleBytes(bad)), Code::InvalidBundle, c.text);
+  }
+  Json bad = good;
+  bad["kernels"][1]["scans"] = 1;
+  EXPECT_ERROR(read(bundleBytes(bad)), Code::InvalidBundle, "kernels[1].scans: expected true or false, got 1");
 }
 
 TEST(Bundle, DamagedBytesNeverCrash) {
