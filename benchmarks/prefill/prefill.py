@@ -17,6 +17,8 @@ from statement import statement
 from variants import PARAMS, VARIANTS
 
 PREFIX_LENGTH = 2048  # keys of every request that all of its queries see, in the rows `prefix`
+# Lengths of the documents that a request of `packed` holds.
+DOCUMENTS = [1792, 256, 1024, 640, 1536, 384, 1152, 896, 512]
 
 # name: query heads, KV heads, Dqk, Dvo, page (0: ragged), variant, requests (query rows, keys)
 ROWS = {}
@@ -65,8 +67,10 @@ for _name, _file in (("conv", "azure_conv_2023.csv"), ("long", "mooncake_convers
 for _block in (64, 128):
     for _density in (5, 20, 50):
         add(f"sparse{_block}-{_density}", 16, 16, 128, 128, _block, "full", [(8192, 8192)] * 2, row_block=_block, density=_density / 100)
-for _v in ("softcap", "softcap-exact", "window", "alibi", "document", "prefix"):
+for _v in ("softcap", "softcap-exact", "window", "alibi", "document", "packed", "prefix"):
     add(f"{_v}-8k", 16, 16, 128, 128, 0, _v, [(8192, 8192)] * 2)
+# The documents of `packed` as requests of their own, without a hook but the causal one.
+add("packed-ragged-causal", 16, 16, 128, 128, 0, "causal", [(n, n) for n in DOCUMENTS] * 2)
 
 
 def text_of(row):
@@ -107,6 +111,8 @@ def kept(row):
             total += n * keys
         elif row["variant"] == "window":
             total += sum(min(1024, keys - n + i + 1) for i in range(n))
+        elif row["variant"] == "packed":
+            total += sum(m * (m + 1) // 2 for m in DOCUMENTS)
         elif row["variant"] == "prefix":
             total += sum(max(PREFIX_LENGTH, keys - n + i + 1) for i in range(n))
         else:
@@ -136,8 +142,10 @@ class Case:
         self.q, self.k, self.v = make(sum(self.lens), h, d), make(sum(self.keys), kv, d), make(sum(self.keys), kv, dv)
         self.slopes = torch.exp2(-8.0 * (torch.arange(h, device="cuda") + 1) / h)
         ints = lambda n, value: torch.full((n,), value, device="cuda", dtype=torch.int32)
-        # A request is one document: the mask is asked about every key and drops none that is not in the future.
-        self.params = {"alibi": {"slopes": self.slopes}, "document": {"doc": ints(max(self.keys), 7)}, "prefix": {"prefix": ints(len(self.keys), PREFIX_LENGTH)}}
+        # `document`: a request is one, the mask drops only what is in the future. `packed`: each request has the documents of DOCUMENTS.
+        self.doc = torch.repeat_interleave(torch.arange(len(DOCUMENTS)), torch.tensor(DOCUMENTS)).to(torch.int32).cuda()
+        self.params = {"alibi": {"slopes": self.slopes}, "document": {"doc": ints(max(self.keys), 7)}, "packed": {"doc": self.doc},
+                       "prefix": {"prefix": ints(len(self.keys), PREFIX_LENGTH)}}
         self.o = torch.full((sum(self.lens), h, dv), float("nan"), device="cuda", dtype=torch.bfloat16)
         self.lse = torch.empty(sum(self.lens), h, device="cuda")
         if row["row_block"]:  # one cache of blocks in order; each request names its own
@@ -171,8 +179,10 @@ class Case:
             how.update(kv_last=np.full(len(self.counts), page, np.int32), pages=self.table, kv_total=np.array(self.keys, np.int32))
         elif page:
             how.update(kv_last=np.array([n - (c - 1) * page for n, c in zip(self.keys, self.counts)], np.int32), pages=self.table)
-        plan = am.Executable(bundle, "cuda").plan(**how)
         params = self.params.get(self.row["variant"])
+        if params and self.row["variant"] != "alibi":  # tables that the mask reads: a plan balances by them
+            how["params"] = {name: value.cpu().numpy() for name, value in params.items()}
+        plan = am.Executable(bundle, "cuda").plan(**how)
         k, v = (self.pk, self.pv) if page else (self.k, self.v)
         self.plan = plan
         return lambda: plan.run(q=self.q, k=k, v=v, o=self.o, lse=self.lse, params=params, stream=self.torch.cuda.current_stream().cuda_stream)
@@ -197,6 +207,8 @@ class Case:
                 s = s.masked_fill((key > at) & (key >= (PREFIX_LENGTH if row["variant"] == "prefix" else 0)), float("-inf"))
             if row["variant"] == "window":
                 s = s.masked_fill(at - key >= 1024, float("-inf"))
+            if row["variant"] == "packed":
+                s = s.masked_fill(self.doc[at] != self.doc[key], float("-inf"))
             if row["row_block"]:
                 s = s.masked_fill(~self.blocks(r)[(at - keys + n) // row["row_block"], key // row["page"]], float("-inf"))
             want, got = s.softmax(-1) @ v, out[a + n - len(q) : a + n, h].float()
@@ -220,6 +232,25 @@ class Case:
         tiles = {"BLOCK_M": 64, "BLOCK_N": 64} if min(size) == 64 else None  # its own choice must divide the blocks
         return {"flex": lambda: flex(q, k, v, block_mask=mask, kernel_options=tiles)}
 
+    def packed_peers(self, names):
+        """FlashAttention-3 with a sequence for each document; FlexAttention with the mask."""
+        torch, out = self.torch, {}
+        if "fa3" in names:
+            try:
+                import fa3_fwd_interface as fa3
+                cu = torch.tensor([0, *DOCUMENTS * len(self.lens)], device="cuda").cumsum(0).to(torch.int32)
+                out["fa3"] = lambda: fa3.flash_attn_varlen_func(self.q, self.k, self.v, cu, cu, max(DOCUMENTS), max(DOCUMENTS), causal=True)
+            except ImportError:
+                pass
+        if "flex" in names:
+            from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+            doc = self.doc
+            mask = create_block_mask(lambda b, h, i, j: (i >= j) & (doc[i] == doc[j]), None, None, self.lens[0], self.lens[0], device="cuda")
+            q, k, v = (x.view(len(self.lens), -1, *x.shape[1:]).transpose(1, 2) for x in (self.q, self.k, self.v))
+            flex = torch.compile(flex_attention, dynamic=False)
+            out["flex"] = lambda: flex(q, k, v, block_mask=mask)
+        return out
+
     def blocks(self, r):
         """Which column blocks the row blocks of request r list."""
         lists = listed(self.row, r)
@@ -240,6 +271,8 @@ class Case:
         causal, same = row["variant"] != "full", len({*self.lens}) == 1 and self.lens == self.keys
         equal = lambda x: x.view(len(self.lens), self.lens[0], *x.shape[1:])
         out = {}
+        if row["variant"] == "packed":
+            return self.packed_peers(names)
         if "fa3" in names and row["variant"] not in ("alibi", "softcap-exact", "document", "prefix"):
             try:
                 import fa3_fwd_interface as fa3

@@ -61,6 +61,6 @@ PREFIX = """  attn.hook mask (%at: !attn.coord) {
     attn.yield %in : i1
   }
 """
-PARAMS = {"alibi": "%slopes: memref<?xf32>", "document": "%doc: memref<?xi32>", "prefix": "%prefix: memref<?xi32>"}
+PARAMS = {"alibi": "%slopes: memref<?xf32>", "document": "%doc: memref<?xi32>", "packed": "%doc: memref<?xi32>", "prefix": "%prefix: memref<?xi32>"}
 VARIANTS = {"full": "", "causal": CAUSAL, "window": WINDOW, "softcap": CAP.replace("FAST", " fastmath<afn>") + CAUSAL,
-            "softcap-exact": CAP.replace("FAST", "") + CAUSAL, "alibi": ALIBI + CAUSAL, "document": DOCUMENT, "prefix": PREFIX}
+            "softcap-exact": CAP.replace("FAST", "") + CAUSAL, "alibi": ALIBI + CAUSAL, "document": DOCUMENT, "packed": DOCUMENT, "prefix": PREFIX}

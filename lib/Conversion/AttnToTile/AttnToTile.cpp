@@ -34,9 +34,10 @@ static LogicalResult checkConfig(AttentionOp op, ConfigAttr config) {
   return success();
 }
 
-/// Few queries read a table of keys as often as their mask does; tokens of several requests would each scan one.
-static bool wantsScans(ConfigAttr config) {
-  return !config.getRowTable() && config.getRows() / config.getPack() >= 32;
+/// Few queries read a table of keys as often as their mask does; tokens of several requests would each scan one; keys
+/// of block-sparse rows are not in the order of their positions.
+static bool wantsScans(AttentionOp op, ConfigAttr config) {
+  return op.getFormat().getKind() != FormatKind::Bsr && !config.getRowTable() && config.getRows() / config.getPack() >= 32;
 }
 
 FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
@@ -63,7 +64,7 @@ FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {
   };
   for (Attribute attr : op.getConfigsAttr()) {
     auto config = cast<ConfigAttr>(attr);
-    KernelSpec spec(op, *defined, config, wantsScans(config) ? program : placesOnly);
+    KernelSpec spec(op, *defined, config, wantsScans(op, config) ? program : placesOnly);
     FailureOr<tile::KernelOp> kernel =
         buildAttentionKernel(builder, spec, base + "_r" + std::to_string(config.getRows()));
     if (failed(kernel))

@@ -82,6 +82,8 @@ KernelBuilder::KernelBuilder(OpBuilder &builder, const KernelSpec &spec, StringR
   kernel->setAttr("config", config);
   if (config.getConsumers()) // the registers of its producers follow from it
     kernel->setAttr(tile::kRangeLength, builder.getI64IntegerAttr(spec.range.getLength()));
+  if (spec.range.hasScans())
+    kernel->setAttr(tile::kScans, builder.getUnitAttr());
   if (op.getTargetAttr())
     kernel->setAttr("target", op.getTargetAttr());
   for (auto [i, role] : llvm::enumerate(names)) {

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
+#include "attn/Dialect/Tile/Transforms/SharedMemory.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -165,6 +166,8 @@ FailureOr<func::FuncOp> Emitter::run() {
   func::ReturnOp::create(b, loc);
   entryEnd->erase();
   function->setAttr("attn.words", b.getArrayAttr(words));
+  if (kernel->hasAttr(kScans))
+    function->setAttr(kScans, b.getUnitAttr());
   function->setAttr("attn.smem", b.getI64IntegerAttr(scratchBytes));
   return function;
 }

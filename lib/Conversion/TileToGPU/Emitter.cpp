@@ -735,6 +735,8 @@ FailureOr<LLVM::LLVMFuncOp> Emitter::run() {
     func.setArgAttr(i, "llvm.align", b.getI64IntegerAttr(64));
   }
   func->setAttr("attn.words", b.getArrayAttr(words));
+  if (kernel->hasAttr(kScans))
+    func->setAttr(kScans, b.getUnitAttr());
   func->setAttr("attn.maps", b.getArrayAttr(maps));
   func->setAttr("attn.smem", b.getI64IntegerAttr(sharedBytes));
   func->setAttr("attn.threads", b.getI64IntegerAttr(threads));

@@ -36,6 +36,9 @@ inline constexpr llvm::StringLiteral kRowGroups = "tile.row_groups";
 /// On a kernel: instructions of its range program, which producers run for every item.
 inline constexpr llvm::StringLiteral kRangeLength = "tile.range_length";
 
+/// On a kernel and on what it is lowered to: keys that scans of tables rule out are skipped, which plans go by.
+inline constexpr llvm::StringLiteral kScans = "attn.scans";
+
 /// Warps that share a transform in a kernel with roles.
 inline constexpr int64_t kTransformWarps = 4;
 
