@@ -413,8 +413,7 @@ Status parseInstruction(const Json &line, const std::string &path, const Manifes
       {"max", 4, 4, 1, "[op, dst, a, b]"},
       {"load", 4, 4, 1, "[op, dst, a, b]"},
       {"extent", 5, 5, 2, "[\"extent\", dst, param, from, to]"},
-      {"scan", 11, 11, 4,
-       "[\"scan\", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags]"},
+      {"scan", 11, 11, 4, "[\"scan\", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags]"},
   };
   constexpr int count = sizeof(forms) / sizeof(forms[0]);
   if (!line.is_array() || line.empty() || !line[0].is_string())
@@ -457,8 +456,8 @@ Status parseInstruction(const Json &line, const std::string &path, const Manifes
   if (inst.op == RangeProgram::Load)
     return integer(3, 0, registers - 1, inst.b);
   if (table.element < Element::I8)
-    return bad(item(path, 2), "parameter " + std::to_string(inst.a) + " has elements of " +
-                                  elementName(table.element) + "; expected i8, i32 or i64");
+    return bad(item(path, 2), "parameter " + std::to_string(inst.a) + " has elements of " + elementName(table.element) +
+                                  "; expected i8, i32 or i64");
   int entry = 3, ignored = 0;
   if (inst.op == RangeProgram::Scan)
     ATTNRT_TRY(integer(entry++, 0, registers - 1, inst.b));

@@ -155,13 +155,13 @@ typedef void (*AttnHostKernel)(const AttnWord *words, int32_t cta, void *scratch
  *     number `param` at indices [R[from], R[to]); 0 and 0 where that is empty.
  *     ["scan", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags] looks at the entries at indices
  *     R[base] + i of that parameter for i in [R[from], R[to]). An entry meets `some` in the closed interval
- *     [R[some_lo], R[some_hi]] (empty when the first is larger), or outside of it with bit 0 of `flags`; `all` likewise,
- *     with bit 1. dst and dst+1 become the least i that meets `some` and 1 + the greatest one, dst+2 and dst+3 the same
- *     for `all`, provided that every i between meets it too. Without any (or with a gap, for `all`): max(R[from], R[to])
- *     and R[from].
- *     The tables of extent and scan have rank 1 and elements i8, i32 or i64. A load, extent or scan of what the host
- *     may not read ends the program: whole range. Planners need lo and hi only, may widen the first pair of a scan, and
- *     give the second as without any. For kernels without "scans" a scan's first pair is R[from], max(R[from], R[to]).
+ *     [R[some_lo], R[some_hi]] (empty when the first is larger), or outside of it with bit 0 of `flags`; `all`
+ * likewise, with bit 1. dst and dst+1 become the least i that meets `some` and 1 + the greatest one, dst+2 and dst+3
+ * the same for `all`, provided that every i between meets it too. Without any (or with a gap, for `all`): max(R[from],
+ * R[to]) and R[from]. The tables of extent and scan have rank 1 and elements i8, i32 or i64. A load, extent or scan of
+ * what the host may not read ends the program: whole range. Planners need lo and hi only, may widen the first pair of a
+ * scan, and give the second as without any. For kernels without "scans" a scan's first pair is R[from], max(R[from],
+ * R[to]).
  */
 
 #ifdef __cplusplus

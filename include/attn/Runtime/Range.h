@@ -17,11 +17,12 @@
 
 namespace attnrt {
 
-/// A table's host copy with the least and greatest entry of blocks and of chunks of blocks. Chunks are summarised when
-/// something first asks for them, so a table costs one pass over the part that is used, however many tiles scan it.
+/// A table's host copy with the least and the greatest entry of each block, of each 16 blocks, of each 16 of those and
+/// so on. They are made when something asks for them, so a table costs one pass over the part that is used, however
+/// many tiles scan it. Their memory is kept from table to table.
 class ATTNRT_API TableSummary {
 public:
-  static constexpr int64_t BlockEntries = 32, ChunkBlocks = 64, ChunkEntries = BlockEntries * ChunkBlocks;
+  static constexpr int64_t BlockEntries = 64;
   struct Bounds {
     int64_t least = 0, greatest = 0;
   };
@@ -32,7 +33,6 @@ public:
     bool mayHold(const Bounds &b) const {
       return outside ? b.least < lo || b.greatest > hi : lo <= hi && b.least <= hi && b.greatest >= lo;
     }
-    bool holds(int64_t value) const { return mayHold({value, value}); }
   };
 
   /// Another table, or the same one with other entries.
@@ -41,21 +41,36 @@ public:
 
   /// The following take 0 <= from < to <= size().
   Bounds extent(int64_t from, int64_t to);
-  /// An index in [from, to) before which no entry meets the condition, and one at or after which none does; the first
-  /// and the last one that do, or a block's edge where the table is not in order. Returns false when none can.
+  /// [first, end) within [from, to) outside of which no entry meets the condition. It begins and ends with one that
+  /// does, or at a block's edge where the table is not in order. Returns false when there is none.
   bool find(int64_t from, int64_t to, const Condition &condition, int64_t &first, int64_t &end);
 
 private:
-  int64_t at(int64_t index) const;
+  static constexpr int FanoutBits = 4, TopLevel = 6;
+  struct Node {
+    Bounds bounds;
+    int64_t made = 0; ///< for which table; else not known
+  };
+  /// Blocks of a node.
+  static int64_t span(int level) { return int64_t(1) << (FanoutBits * level); }
+  const Bounds &node(int level, int64_t block) {
+    Node &node = levels[level][block >> (FanoutBits * level)];
+    if (node.made != table)
+      make(node, level, block);
+    return node.bounds;
+  }
+  void make(Node &node, int level, int64_t block);
+  void reserve(int64_t blocks);
   Bounds read(int64_t from, int64_t to) const;
-  /// Where chunk `index` stands in `chunks`.
-  int64_t chunk(int64_t index);
+  int64_t search(int64_t from, int64_t to, const Condition &condition, bool backwards) const;
+  int64_t next(int64_t block, int64_t stop, const Condition &condition);
+  int64_t previous(int64_t end, int64_t start, const Condition &condition);
 
   Element element = Element::I32;
   const void *data = nullptr;
   int64_t entries = 0;
-  std::vector<int32_t> place; ///< of a chunk in `chunks`, -1 while it has none
-  std::vector<Bounds> chunks, blocks;
+  int64_t table = 0; ///< counts them
+  std::vector<Node> levels[TopLevel + 1];
 };
 
 /// Of the rows whose keys are asked for: registers 0..4 of the program.

@@ -179,7 +179,8 @@ TEST(Bundle, ScansOfTheRange) {
   EXPECT_EQ(slices[0].code[0].op, RangeProgram::Whole);
   EXPECT_FALSE(slices[0].readsParams);
 
-  const std::string scan = "expected [\"scan\", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags], got";
+  const std::string scan =
+      "expected [\"scan\", dst, param, base, from, to, some_lo, some_hi, all_lo, all_hi, flags], got";
   const std::string extent = "expected [\"extent\", dst, param, from, to], got";
   struct Case {
     Json line;

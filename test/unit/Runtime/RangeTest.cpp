@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Batch.h"
 #include "attn/Runtime/Range.h"
+#include "Batch.h"
 
 #include <climits>
 #include <cstring>
