@@ -173,11 +173,13 @@ bool Task::runWait(ConsumerWaitOp op) {
     if (!copyIn(load, data, load.smem->shape, undefinedTail) || !writeSmem(op, *load.smem, data))
       return false;
   }
-  auto hold = std::make_shared<Hold>();
-  hold->number = number;
-  ++stage.waits;
-  uses[&pipe].reading.push_back(hold);
-  get(op.getSlot()).smem = getSlot(stage, hold);
+  if (!op.getObserves()) {
+    auto hold = std::make_shared<Hold>();
+    hold->number = number;
+    ++stage.waits;
+    uses[&pipe].reading.push_back(hold);
+    get(op.getSlot()).smem = getSlot(stage, hold);
+  }
   if (!op.getWords().empty() && stage.words.empty())
     return fail(op, "reads words that nobody has sent");
   for (auto [i, value] : llvm::enumerate(op.getWords()))

@@ -18,7 +18,7 @@ using namespace mlir;
 using namespace mlir::tile;
 using LLVM::ICmpPredicate;
 
-static constexpr int64_t kInFlight = 4; // loads of a lane
+static constexpr int64_t kInFlight = 8; // loads of a lane
 
 static Value minimum(Emitter &e, Value a, Value c) { return e.select(e.compare(ICmpPredicate::slt, a, c), a, c); }
 static Value maximum(Emitter &e, Value a, Value c) { return e.select(e.compare(ICmpPredicate::sgt, a, c), a, c); }

@@ -266,7 +266,7 @@ static LogicalResult emitWait(Emitter &e, ConsumerWaitOp op) {
     }
   }
   k.offset += 1;
-  p.waiting += 1;
+  p.waiting += !op.getObserves();
   return success();
 }
 

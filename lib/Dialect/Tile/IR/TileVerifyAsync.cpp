@@ -121,7 +121,7 @@ static Value getReleased(Operation *op) {
 static LogicalResult verifySlotsIn(Block &block) {
   llvm::MapVector<Value, SmallVector<ConsumerWaitOp>> held;
   for (Operation &op : block) {
-    if (auto wait = dyn_cast<ConsumerWaitOp>(op)) {
+    if (auto wait = dyn_cast<ConsumerWaitOp>(op); wait && !wait.getObserves()) {
       held[wait.getPipeline()].push_back(wait);
     } else if (Value pipeline = getReleased(&op)) {
       // A release without a wait of this block gives back a stage of an enclosing one.
@@ -173,6 +173,8 @@ static LogicalResult countIn(Region &region, Balance &balance);
 
 /// A role that waits for a pipeline only to read its words: it gives back the slots by the pipeline that chains it.
 static bool isObserver(ConsumerWaitOp wait) {
+  if (wait.getObserves())
+    return true;
   auto role = wait->getParentOfType<RoleOp>();
   for (Operation *user : wait.getPipeline().getUsers())
     if (auto chained = dyn_cast<PipelineOp>(user))

@@ -268,6 +268,8 @@ LogicalResult ConsumerWaitOp::verify() {
   if (static_cast<int64_t>(getWords().size()) != type.getWords())
     return fail(*this, "wait_c2") << "has " << getWords().size() << " words, expected the " << type.getWords()
                                   << " of the pipeline";
+  if (getObserves() && !getSlot().use_empty())
+    return fail(*this, "wait_c3") << "observes the pipeline, whose stages are others', and uses the slot";
   return success();
 }
 

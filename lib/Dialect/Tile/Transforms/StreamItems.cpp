@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Kernels.h"
+#include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/IR/Builders.h"
@@ -33,6 +34,7 @@ namespace mlir::tile {
 
 using namespace mlir;
 using namespace mlir::tile;
+using namespace mlir::tile::specialize;
 
 namespace {
 /// The program of an item in the consumers, cut where the stream joins it to its neighbours.
@@ -48,6 +50,7 @@ struct Stream {
   unsigned rows = 0;            // the word of `rows`
   unsigned words = 0;           // one for each field, two for `table`, and one for each of `found`
   SmallVector<Value> found;     // by the producer's lookups; in the consumers, arguments of `items` behind the fields
+  DenseMap<int64_t, size_t> foundBy; // where the results of a lookup begin
   // What `loops` and `close` need of an item when it was opened, and what `close` needs of both.
   llvm::SetVector<Value> opened, done;
 
@@ -59,6 +62,7 @@ private:
   LogicalResult findFields();
   LogicalResult findRoles(KernelOp kernel);
   bool moveLookups();
+  void observeLookups();
   bool isRepeatable(Operation *op);
   bool isTable(unsigned field) { return cast<StringAttr>(items.getFields()[field]).getValue() == "table"; }
   void mapItem(OpBuilder &builder, ValueRange slotAndWords, IRMapping &mapping);
@@ -157,17 +161,18 @@ LogicalResult Stream::findFields() {
   return success();
 }
 
-/// What one thread after the other, or a warp, looks up: not for the consumers, whose products would wait.
-static bool isLookup(Operation *op) {
-  if (!llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIndex(); }))
-    return false;
-  if (isa<ScanOp>(op))
-    return true;
-  return isa<scf::ForOp>(op) && containsOp<memref::LoadOp>(op) &&
-         !op->walk([](Operation *inner) {
-              bool scalar = isa<scf::SCFDialect, arith::ArithDialect, memref::MemRefDialect>(inner->getDialect());
-              return scalar ? WalkResult::advance() : WalkResult::interrupt();
-            }).wasInterrupted();
+/// A wait for a query tile: the stage, and the fields.
+static ConsumerWaitOp emitQueryWait(OpBuilder &builder, ConsumerWaitOp query, Type slot, size_t words) {
+  SmallVector<Type> types(words + 1, builder.getIndexType());
+  types[0] = slot;
+  return ConsumerWaitOp::create(builder, query.getLoc(), types, query.getPipeline());
+}
+
+static void eraseDead(ForEachOp items) {
+  items.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
+    if (isOpTriviallyDead(op))
+      op->erase();
+  });
 }
 
 /// Copies `op`, and what it is computed from, from the consumers' item to the producer's.
@@ -182,13 +187,19 @@ static void cloneLookup(Operation *op, ForEachOp items, IRMapping &mapping, OpBu
   builder.clone(*op, mapping);
 }
 
-/// The lookups of `open` become the producer's; true when there are any.
+/// Words of a pipeline at most.
+static constexpr size_t kMaxWords = 32;
+
+/// The lookups of `open` become the role's that loads the query tile; true when there are any.
 bool Stream::moveLookups() {
   SmallVector<Operation *> lookups;
+  size_t results = 0;
   for (Operation *op : open)
-    if (isLookup(op))
+    if (op->hasAttr(kLookup)) {
       lookups.push_back(op);
-  if (lookups.empty())
+      results += op->getNumResults();
+    }
+  if (lookups.empty() || items.getFields().size() + 1 + results > kMaxWords)
     return false;
   ProducerAcquireOp acquire;
   loads.walk([&](ProducerAcquireOp op) {
@@ -200,19 +211,44 @@ bool Stream::moveLookups() {
   mapping.map(items.getBody().getArguments(), loads.getBody().getArguments());
   for (Operation *op : lookups) {
     cloneLookup(op, items, mapping, builder);
-    for (Value result : op->getResults())
-      if (!result.use_empty()) {
-        found.push_back(mapping.lookup(result));
-        result.replaceAllUsesWith(items.getBody().addArgument(result.getType(), op->getLoc()));
-      }
+    foundBy[op->getAttrOfType<IntegerAttr>(kLookup).getInt()] = found.size();
+    for (Value result : op->getResults()) {
+      found.push_back(mapping.lookup(result));
+      result.replaceAllUsesWith(items.getBody().addArgument(result.getType(), op->getLoc()));
+    }
   }
   for (Operation *op : lookups)
     op->erase();
-  items.walk<WalkOrder::PostOrder, ReverseIterator>([](Operation *op) {
-    if (isOpTriviallyDead(op))
-      op->erase();
-  });
+  eraseDead(items);
   return true;
+}
+
+/// Roles that load keys take what was found from the words too. They wait for the query tile of the item whose keys
+/// they load next, which must not be the only one: it comes when the consumers are done with the one before.
+void Stream::observeLookups() {
+  if (found.empty() || pipeline.getType().getStages() < 2)
+    return;
+  for (RoleOp role : consumer->getParentOfType<RolesOp>().getBody().getOps<RoleOp>()) {
+    if (role == producer || role == consumer)
+      continue;
+    for (auto each : role.getBody().getOps<ForEachOp>()) {
+      ConsumerWaitOp wait;
+      for (Operation &op : llvm::make_early_inc_range(each.getBody().front())) {
+        auto number = op.getAttrOfType<IntegerAttr>(kLookup);
+        if (!number)
+          continue;
+        OpBuilder builder(&op);
+        if (!wait) {
+          wait = emitQueryWait(builder, query, query.getSlot().getType(), words);
+          wait.setObserves(true);
+        }
+        op.replaceAllUsesWith(
+            wait.getWords().take_back(found.size()).slice(foundBy.lookup(number.getInt()), op.getNumResults()));
+        op.erase();
+      }
+      eraseDead(each);
+    }
+  }
 }
 
 LogicalResult Stream::find(KernelOp kernel) {
@@ -413,13 +449,6 @@ void Stream::emitBoundary(OpBuilder &builder, IRMapping &before, IRMapping &next
     clone(*at, before, builder);
 }
 
-/// A wait for a query tile: the stage, and the fields.
-static ConsumerWaitOp emitQueryWait(OpBuilder &builder, ConsumerWaitOp query, Type slot, size_t words) {
-  SmallVector<Type> types(words + 1, builder.getIndexType());
-  types[0] = slot;
-  return ConsumerWaitOp::create(builder, query.getLoc(), types, query.getPipeline());
-}
-
 /// The fields of an item from the words that came with its query tile.
 void Stream::mapItem(OpBuilder &builder, ValueRange slotAndWords, IRMapping &mapping) {
   Location loc = query.getLoc();
@@ -504,6 +533,7 @@ void Stream::emit() {
   pipeline.getResult().setType(
       PipelineType::get(type.getContext(), type.getStages(), type.getSlot(), static_cast<int64_t>(words)));
   emitProducer();
+  observeLookups();
   Type slot = query.getSlot().getType();
   Value zero = arith::ConstantIndexOp::create(builder, loc, 0);
   auto isItem = [&](OpBuilder &b, ValueRange words) -> Value {

@@ -240,6 +240,19 @@ static int64_t getItemStages(Plan &plan, mlir::attn::ConfigAttr config) {
   return 1;
 }
 
+/// Whether the op is a lookup of several entries whose results are numbers.
+static bool isLookup(Operation &op) {
+  if (!llvm::all_of(op.getResultTypes(), [](Type type) { return type.isIndex(); }))
+    return false;
+  if (isa<ScanOp>(op))
+    return true;
+  return isa<scf::ForOp>(op) && containsOp<memref::LoadOp>(&op) &&
+         !op.walk([](Operation *inner) {
+              bool scalar = isa<scf::SCFDialect, arith::ArithDialect, memref::MemRefDialect>(inner->getDialect());
+              return scalar ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
 static LogicalResult specializeKernel(KernelOp kernel) {
   if (failed(checkLevel(kernel, Level::Logical, "it has pipelines or roles already")))
     return failure();
@@ -251,6 +264,10 @@ static LogicalResult specializeKernel(KernelOp kernel) {
     return failure();
   OpBuilder builder(plan.items);
   Location loc = plan.items.getLoc();
+  int64_t lookups = 0;
+  for (Operation &op : plan.items.getBody().front())
+    if (isLookup(op))
+      op.setAttr(kLookup, builder.getI64IntegerAttr(lookups++));
   int64_t itemStages = getItemStages(plan, config);
   bool hooks = false; // on keys: a role of its own hands the stages on
   for (auto &[view, ring] : plan.rings) {

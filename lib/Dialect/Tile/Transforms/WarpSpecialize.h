@@ -42,6 +42,9 @@ struct Plan {
 inline constexpr llvm::StringLiteral kWholeBlocks = "tile.whole_blocks";
 /// On a loop that begins at the lower end of its masks' interval or behind it (tile-reverse-keys).
 inline constexpr llvm::StringLiteral kFromInterval = "tile.from_interval";
+/// On an op that looks up entries of tables for an item, one after the other or by a warp: its number in the item. Not
+/// for consumers, whose products would wait (tile-stream-items).
+inline constexpr llvm::StringLiteral kLookup = "tile.lookup";
 /// On a loop whose bounds hold at least one step (tile-reverse-keys).
 inline constexpr llvm::StringLiteral kAtLeastOnce = "tile.at_least_once";
 

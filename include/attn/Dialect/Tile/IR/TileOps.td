@@ -510,7 +510,12 @@ def Tile_CommitOp : Tile_Op<"commit", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Tile_ConsumerWaitOp : Tile_Op<"consumer_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until the next stage is full; yields it and its words";
-  let arguments = (ins Tile_Pipeline:$pipeline);
+  let description = [{
+    With `observes` the words only: the role does not hold the stage and gives
+    nothing back. Its author vouches that the stage is not freed, before the
+    words are read, by those who hold it.
+  }];
+  let arguments = (ins Tile_Pipeline:$pipeline, UnitAttr:$observes);
   let results = (outs Tile_Smem:$slot, Variadic<Index>:$words);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
