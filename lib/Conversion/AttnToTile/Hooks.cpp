@@ -152,7 +152,25 @@ Value HookBody::clone(OpBuilder &builder, Location location, ValueRange in, Valu
     collectNestedCoords(&op, [&](CoordKind kind) { coord(kind); });
     replaceCoords(builder.clone(op, mapping));
   }
+  if (hook.getKind() == HookKind::Mask)
+    compareUnclamped();
   return mapping.lookupOrDefault(hook.getYield().getValue());
+}
+
+/// A mask drops keys that do not exist whatever it says of them, so only lookups need a key that does: what compares
+/// positions takes them as they are, a register and a constant, which merge with the comparison that drops those keys.
+void HookBody::compareUnclamped() {
+  Value clamped = coordCache.lookup(static_cast<int>(CoordKind::KVPos));
+  if (!clampKeys || !clamped || frame.keys->shifts.size() > 1)
+    return;
+  auto add = clamped.getDefiningOp<arith::AddIOp>();
+  auto key = add ? add.getRhs().getDefiningOp<arith::MinSIOp>() : arith::MinSIOp();
+  if (!key)
+    return;
+  OpBuilder::InsertionGuard guard(*b);
+  b->setInsertionPointAfter(add);
+  Value position = arith::AddIOp::create(*b, *loc, add.getLhs(), key.getLhs());
+  clamped.replaceUsesWithIf(position, [](OpOperand &use) { return isa<arith::CmpIOp>(use.getOwner()); });
 }
 
 Value HookBody::scalar(Value value) {

@@ -185,6 +185,7 @@ public:
 private:
   Value coord(CoordKind kind);
   void replaceCoords(Operation *op);
+  void compareUnclamped();
   KernelBuilder &kb;
   HookOp hook;
   const CoordFrame &frame;

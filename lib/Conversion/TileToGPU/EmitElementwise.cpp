@@ -231,6 +231,13 @@ static LogicalResult emitMap(Emitter &e, MapOp op) {
   return success();
 }
 
+/// `value` where all terms of the condition hold. LLVM would select once for each term.
+static Value keepWhere(Emitter &e, Value condition, Value value, Value dropped) {
+  if (!condition.getDefiningOp<LLVM::AndOp>() || value.getType() != e.f32)
+    return e.select(condition, value, dropped);
+  return e.ptx("selp.f32 $0, $1, $2, $3;", "=f,f,f,b", {value, dropped, condition}, e.f32, /*effects=*/false)[0];
+}
+
 static LogicalResult emitMask(Emitter &e, MaskOp op) {
   const Fragment f = e.fragment(op.getResult().getType());
   Elements value(e, op.getValue());
@@ -282,7 +289,7 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
       e.indices[arg] = {lanes[d], f.getOffsets(i)[d]};
     if (failed(e.emitBlock(body)))
       return failure();
-    out.push_back(e.select(e.scalar(op.getYield().getOperand(0)), value.get(same[i]), dropped));
+    out.push_back(keepWhere(e, e.scalar(op.getYield().getOperand(0)), value.get(same[i]), dropped));
   }
   if (f.getPack() == 2) {
     Regs packed;

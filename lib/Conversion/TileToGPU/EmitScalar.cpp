@@ -111,10 +111,28 @@ static Value mergeComparisons(Emitter &e, Value lhs, Value rhs) {
   return e.compare(a.getPredicate(), both, a.getRhs());
 }
 
+/// `term` and `terms`, where a comparison of `terms` takes `term` in.
+static Value mergeInto(Emitter &e, Value term, Value terms) {
+  if (Value merged = mergeComparisons(e, term, terms))
+    return merged;
+  auto both = terms.getDefiningOp<LLVM::AndOp>();
+  if (!both)
+    return {};
+  if (Value merged = mergeInto(e, term, both.getLhs()))
+    return e.bitAnd(merged, both.getRhs());
+  if (Value merged = mergeInto(e, term, both.getRhs()))
+    return e.bitAnd(both.getLhs(), merged);
+  return {};
+}
+
 static LogicalResult emitAndI(Emitter &e, arith::AndIOp op) {
-  if (op.getType().isInteger(1))
-    if (Value merged = mergeComparisons(e, e.scalar(op.getLhs()), e.scalar(op.getRhs())))
+  if (op.getType().isInteger(1)) {
+    Value lhs = e.scalar(op.getLhs()), rhs = e.scalar(op.getRhs());
+    if (Value merged = mergeInto(e, lhs, rhs))
       return bindResult(e, op, merged);
+    if (Value merged = mergeInto(e, rhs, lhs))
+      return bindResult(e, op, merged);
+  }
   return emitInteger<arith::AndIOp, LLVM::AndOp>(e, op);
 }
 
