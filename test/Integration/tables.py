@@ -2,12 +2,14 @@
 """Masks that compare tables at the keys' positions (documents, segments, valid keys), run by attn-run against the reference.
 
     tables.py --tool build/bin/attn-run [--device cpu|cuda] [--target sm_80|sm_90a] [--count N] [--seed N] [--only N] [--keep DIR]
+    tables.py --opt build/bin/attn-opt    # as well: the pipelines to sm_80 and sm_90a must not break
 
 A mask is an expression of comparisons: entries at the key with entries at the query, with numbers, positions with positions; tables
 hold runs (documents), permuted runs, a few numbers at random or padding, and begin anywhere in memory. The last line is
 "N passed, N failed".
 """
 
+import os
 import random
 import sys
 
@@ -100,17 +102,26 @@ def run(number, options, folder):
     case = dict(BASE, heads=rng.choice([(2, 2), (4, 1)]), dims=(64, 64), variant=make(rng, requests), format=rng.choice(["ragged", "paged16", "paged5"]),
                 split=rng.choice(["none", 64]))
     text, batch = matrix.module(case)
+    host = text
     if options.device == "cpu" and rng.random() < 0.8:  # the host's own choice has few rows, which scan no tables
-        text = text.replace("format = #attn.format", "configs = [#attn.config<rows = 64, keys = 64>], format = #attn.format")
+        host = text.replace("format = #attn.format", "configs = [#attn.config<rows = 64, keys = 64>], format = #attn.format")
     batch["requests"] = requests
-    ir, file = runner.write(folder, number, text, batch)
-    command = runner.command(options, ir, file)
-    status, output = runner.execute(command, options.timeout)
-    return (status, " ".join(command) + "\n" + output[-600:]) if status else (0, "")
+    ir, file = runner.write(folder, number, host, batch)
+    commands = [runner.command(options, ir, file)]
+    if options.opt:
+        ir, _ = runner.write(folder, f"{number}-gpu", text, batch)
+        commands += [[options.opt, str(ir), f"--attn-select-config=target={chip}", "--attn-to-tile", f"--attn-gpu-pipeline=chip={chip}", "-o",
+                      os.devnull] for chip in ("sm_80", "sm_90a")]
+    for command in commands:
+        status, output = runner.execute(command, options.timeout)
+        if status:
+            return status, " ".join(command) + "\n" + output[-600:]
+    return 0, ""
 
 
 def main():
     parser = runner.make_parser(__doc__, timeout=300)
+    parser.add_argument("--opt", default="")
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--only", type=int, default=-1)

@@ -121,6 +121,13 @@ def hook(rng, kind, dim):
                 distance = body.emit(f"arith.subi {q}, {k} : index")
                 near = body.emit(f"arith.cmpi sle, {distance}, {width} : index")
                 result = body.emit(f"arith.andi {result}, {near} : i1")
+            if rng.random() < 0.5:  # by a table of keys, which is scanned
+                zero = body.emit("arith.constant 0 : index")
+                table = rng.choice(["small", "byte"])
+                mine = body.emit(f"memref.load %{table}[{body.emit(f'arith.maxsi {q}, {zero} : index')}] : memref<?x{TABLES[table]}>")
+                theirs = body.emit(f"memref.load %{table}[{k}] : memref<?x{TABLES[table]}>")
+                same = body.emit(f"arith.cmpi {rng.choice(['eq', 'ne', 'sle', 'sgt'])}, {theirs}, {mine} : {TABLES[table]}")
+                result = body.emit(f"arith.{rng.choice(['andi', 'andi', 'ori'])} {result}, {same} : i1")
             if rng.random() < 0.3:
                 result = body.emit(f"arith.ori {result}, {body.condition()} : i1")
         else:
@@ -213,8 +220,8 @@ def thrice(rng, text):
     if not found or rng.random() > 0.125:
         return text
     indent, name, operands, types, result = found.groups()
-    lines = [f"%first = tile.dot {operands} transpose_b : {types} -> {result}", f"%again = tile.dot {operands} transpose_b : {types} -> {result}",
-             f"{name} = tile.map (%p_first = %first : {result}, %p_again = %again : {result}) -> {result} {{", "  %half_of_it = arith.constant 0.5 : f32",
+    lines = [f"%once = tile.dot {operands} transpose_b : {types} -> {result}", f"%again = tile.dot {operands} transpose_b : {types} -> {result}",
+             f"{name} = tile.map (%p_first = %once : {result}, %p_again = %again : {result}) -> {result} {{", "  %half_of_it = arith.constant 0.5 : f32",
              "  %p_sum = arith.addf %p_first, %p_again : f32", "  %p_mean = arith.mulf %p_sum, %half_of_it : f32", "  tile.yield %p_mean : f32", "}"]
     return text[:found.start()] + "\n".join(indent + line for line in lines) + text[found.end():]
 

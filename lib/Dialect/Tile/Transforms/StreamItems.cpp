@@ -209,8 +209,10 @@ bool Stream::moveLookups() {
   OpBuilder builder(acquire);
   IRMapping mapping;
   mapping.map(items.getBody().getArguments(), loads.getBody().getArguments());
+  for (Operation *op : lookups) // all before the first is replaced: one may use another
+    if (!mapping.contains(op->getResult(0)))
+      cloneLookup(op, items, mapping, builder);
   for (Operation *op : lookups) {
-    cloneLookup(op, items, mapping, builder);
     foundBy[op->getAttrOfType<IntegerAttr>(kLookup).getInt()] = found.size();
     for (Value result : op->getResults()) {
       found.push_back(mapping.lookup(result));
