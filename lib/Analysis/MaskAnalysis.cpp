@@ -113,11 +113,13 @@ private:
   HookOp mask;
   bool scans;
   RangeBuilder pb;
-  Bounds clip; // keys outside are hidden by another part of the conjunction
+  Bounds found; // what the scan made last says of `holds`
+  Bounds clip;  // keys outside are hidden by another part of the conjunction
   int64_t q0, q1;
   bool usedQuery = false;
   std::map<std::tuple<void *, bool, int64_t, int64_t>, Sets> setsOf; // with the clip
   DenseMap<Value, bool> byKey;
+  DenseMap<Value, Bounds> holds; // of comparisons that scan: keys for which they do, or other terms do not
   DenseMap<Value, std::optional<Linear>> linearOf;
   DenseMap<std::pair<Value, int64_t>, std::pair<std::optional<int64_t>, bool>> exactOf;
 };
@@ -569,6 +571,10 @@ std::optional<Sets> MaskAnalysis::compareEntries(arith::CmpIPredicate predicate,
   auto [from, to] = close(clip);
   int64_t first = pb.scan(entry->param, entry->base,
                           {from, to, bounds[0], bounds[1], bounds[2], bounds[3], flags});
+  // What the rest of the conjunction hides may have any entry.
+  int64_t begins = pb.isGeZero(pb.sub(from, first + 2)), ends = pb.isGeZero(pb.sub(first + 3, to));
+  int64_t far = pb.constant(int64_t(1) << 30);
+  found = Bounds{pb.select(begins, pb.constant(0), first + 2), pb.select(ends, far, first + 3)};
   return Sets{{first, first + 1}, {first + 2, first + 3}};
 }
 
@@ -707,6 +713,8 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
     auto predicate = negate ? arith::invertPredicate(cmp.getPredicate()) : cmp.getPredicate();
     if (readsByKey(value)) {
       auto sets = compareEntries(predicate, cmp.getLhs(), cmp.getRhs());
+      if (sets && !negate)
+        holds[value] = found;
       return sets ? *sets : unknown();
     }
     auto l = parse(cmp.getLhs()), r = l ? parse(cmp.getRhs()) : std::nullopt;
@@ -754,7 +762,49 @@ RangeProgram MaskAnalysis::run() {
   auto [lo, hi] = close(sets.some);
   auto [fullLo, fullHi] = close(sets.all);
   pb.program.result = {lo, fullLo, fullHi, hi};
+  SmallVector<Value> terms = getMaskTerms(mask);
+  Bounds all;
+  for (Value term : terms) {
+    if (!looksUpKey(term))
+      continue;
+    auto it = holds.find(term);
+    if (it == holds.end() || terms.size() == 1)
+      return pb.program;
+    all = intersect(all, it->second);
+  }
+  if (all.lo)
+    pb.program.lookups = {*all.lo, *all.hi};
   return pb.program;
+}
+
+SmallVector<Value> attn::getMaskTerms(HookOp mask) {
+  SmallVector<Value> terms, work = {mask.getYield().getValue()};
+  while (!work.empty()) {
+    Value value = work.pop_back_val();
+    if (auto both = value.getDefiningOp<arith::AndIOp>())
+      work.append({both.getRhs(), both.getLhs()});
+    else
+      terms.push_back(value);
+  }
+  return terms;
+}
+
+static bool dependsOn(Value value, bool lookup, DenseMap<std::pair<Value, unsigned>, bool> &known) {
+  auto [it, fresh] = known.try_emplace({value, lookup}, false);
+  Operation *op = value.getDefiningOp();
+  if (!fresh || !op)
+    return it->second;
+  bool result = !lookup && isa<KVPosOp>(op);
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      result |= dependsOn(operand, lookup && !isa<memref::LoadOp>(inner), known);
+  });
+  return known[{value, lookup}] = result;
+}
+
+bool attn::looksUpKey(Value value) {
+  DenseMap<std::pair<Value, unsigned>, bool> known;
+  return dependsOn(value, /*lookup=*/true, known);
 }
 
 RangeProgram attn::analyzeMask(VariantOp variant, bool scans) {

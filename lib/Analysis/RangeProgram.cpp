@@ -130,8 +130,8 @@ static SmallVector<Value> emitLookupLoop(OpBuilder &builder, Location loc, const
                       inst.more[6]);
 }
 
-std::array<Value, 4> attn::emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs,
-                                     EmitLookup emitLookup) {
+SmallVector<Value> attn::emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs,
+                                   EmitLookup emitLookup) {
   SmallVector<Value> regs(program.registers);
   bool wide = needsWide(program);
   Type index = builder.getIndexType(), i64 = builder.getI64Type();
@@ -196,11 +196,15 @@ std::array<Value, 4> attn::emitRange(OpBuilder &builder, Location loc, const Ran
     }
   }
   // The results are positions: 32 bits hold them.
-  std::array<Value, 4> range;
-  for (auto [value, result] : llvm::zip_equal(range, program.result)) {
-    value = regs[result];
+  SmallVector<int64_t> results(program.result.begin(), program.result.end());
+  if (program.lookups)
+    llvm::append_range(results, *program.lookups);
+  SmallVector<Value> range;
+  for (int64_t result : results) {
+    Value value = regs[result];
     if (!value.getType().isIndex())
       value = toIndex(arith::TruncIOp::create(builder, loc, builder.getI32Type(), value));
+    range.push_back(value);
   }
   return range;
 }
@@ -215,8 +219,8 @@ func::FuncOp attn::buildRangeFunction(OpBuilder &builder, Location loc, StringRe
   func->setAttr("attn.range", serializeRange(builder.getContext(), program));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(func.addEntryBlock());
-  std::array<Value, 4> range = emitRange(builder, loc, program, func.getArguments(), emitLookupLoop);
-  func::ReturnOp::create(builder, loc, ValueRange(range));
+  SmallVector<Value> range = emitRange(builder, loc, program, func.getArguments(), emitLookupLoop);
+  func::ReturnOp::create(builder, loc, ValueRange(range).take_front(4));
   return func;
 }
 

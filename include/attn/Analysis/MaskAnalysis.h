@@ -24,6 +24,11 @@ namespace mlir::attn {
 /// nothing is known of entries of tables at the keys' positions.
 RangeProgram analyzeMask(VariantOp variant, bool scans = true);
 
+/// The values whose conjunction a mask hook yields.
+llvm::SmallVector<Value> getMaskTerms(HookOp mask);
+/// Whether the value depends on what memory holds at a place that depends on the key.
+bool looksUpKey(Value value);
+
 } // namespace mlir::attn
 
 #endif

@@ -46,6 +46,9 @@ struct RangeProgram {
   /// Right for one token at a time only (a bound is loaded from memory by position); for more the hull of its values
   /// at the first and last token, which is good enough to balance and not to skip.
   bool perToken = false;
+  /// Registers of [lo, hi): the terms of the mask that look up entries at the keys' positions hold for all rows and all
+  /// keys between, where the other terms do.
+  std::optional<std::array<int64_t, 2>> lookups;
 
   /// The constant in a register that a Const wrote, if one did.
   std::optional<int64_t> getConstant(int64_t reg) const;
@@ -68,9 +71,10 @@ using EmitLookup =
 RangeProgram makeWholeRange(int64_t numParams, bool full);
 
 /// The program as arith ops (and memref.load, which the program's loads become). `inputs`: the five of Input, then the
-/// parameters, of any type: index parameters and buffers are used. Returns lo, full_lo, full_hi, hi.
-std::array<Value, 4> emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs,
-                               EmitLookup emitLookup);
+/// parameters, of any type: index parameters and buffers are used. Returns lo, full_lo, full_hi, hi, and the ends of
+/// `lookups` where the program has them.
+llvm::SmallVector<Value> emitRange(OpBuilder &builder, Location loc, const RangeProgram &program, ValueRange inputs,
+                                   EmitLookup emitLookup);
 /// Extent and Scan as loops over the entries. `bounds` (i64): least, most of some, least, most of all.
 llvm::SmallVector<Value> emitExtentLoop(OpBuilder &builder, Location loc, Value table, Value from, Value to);
 llvm::SmallVector<Value> emitScanLoop(OpBuilder &builder, Location loc, Value table, Value base, Value from, Value to,

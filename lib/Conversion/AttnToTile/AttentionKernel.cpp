@@ -73,9 +73,9 @@ std::pair<Value, Value> mlir::attn::buildNormalise(KernelBuilder &kb, Value max,
 
 namespace {
 /// Keys that an item visits: whole blocks from lo, keys below `end` exist and belong to the chunk, blocks within
-/// [fullLo, fullHi) need no mask (null: no such interval).
+/// [fullLo, fullHi) need no mask (null: no such interval), those within [lookupLo, lookupHi) no lookups (null: not known).
 struct KeyRange {
-  Value lo, hi, end, fullLo, fullHi;
+  Value lo, hi, end, fullLo, fullHi, lookupLo, lookupHi;
 };
 
 class AttentionKernel {
@@ -183,7 +183,7 @@ KeyRange AttentionKernel::buildRange() {
     llvm::append_range(inputs, params);
     return emitRange(b, loc, program, inputs, lookUp);
   };
-  std::array<Value, 4> seen; // lo, full_lo, full_hi, hi in positions
+  SmallVector<Value> seen(4); // lo, full_lo, full_hi, hi in positions, and the lookups' interval
   bool table = spec.config.getRowTable();
   if (!table && !program.perToken) {
     seen = emit(item.qpos0, tokensOf(), item.qoLen, item.kvTotal, item.request);
@@ -195,7 +195,7 @@ KeyRange AttentionKernel::buildRange() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value t = loop.getInductionVar();
-    std::array<Value, 4> own;
+    SmallVector<Value> own;
     if (table) {
       Value token = arith::AddIOp::create(b, loc, item.token0, t);
       auto column = [&](int64_t c) -> Value {
@@ -225,6 +225,10 @@ KeyRange AttentionKernel::buildRange() {
   }
   if (program.result[3] != RangeProgram::KVTotal)
     range.hi = arith::MinSIOp::create(b, loc, keyOf(seen[3]), range.end);
+  if (seen.size() > 4) {
+    range.lookupLo = keyOf(seen[4]);
+    range.lookupHi = keyOf(seen[5]);
+  }
   if (!interior) {
     range.fullLo = range.fullHi = {};
     return range;
@@ -402,7 +406,14 @@ Value AttentionKernel::buildMask(Value x, const CoordFrame &frame, const KeyRang
     values.push_back(input.reg);
     dims.push_back(input.dims);
   }
-  Value key = range.fullLo ? frame.keys->j : Value();
+  Value key = range.fullLo ? frame.keys->j : Value(), looksUp;
+  if (range.lookupLo) {
+    Value j = frame.keys->j, last = arith::AddIOp::create(b, loc, j, kb.index(spec.config.getKeys()));
+    Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, j, range.lookupLo);
+    last = arith::MinSIOp::create(b, loc, last, range.end);
+    looksUp = arith::OrIOp::create(
+        b, loc, above, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, last, range.lookupHi));
+  }
   return tile::MaskOp::create(
       b, loc, x, values, dims, key, range.fullLo, range.fullHi, range.fullLo ? spec.config.getKeys() : 0,
       /*zero=*/!spec.softmax, [&](OpBuilder &b, Location loc, ValueRange in, ValueRange idx) -> Value {
@@ -410,8 +421,9 @@ Value AttentionKernel::buildMask(Value x, const CoordFrame &frame, const KeyRang
         Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, number, range.end);
         if (!body)
           return there;
-        Value visible = body->clone(b, loc, in, idx);
-        return arith::AndIOp::create(b, loc, there, visible);
+        auto [places, entries] = body->cloneMask(b, loc, in, idx, looksUp);
+        Value visible = places ? arith::AndIOp::create(b, loc, there, places) : there;
+        return entries ? arith::AndIOp::create(b, loc, visible, entries).getResult() : visible;
       });
 }
 

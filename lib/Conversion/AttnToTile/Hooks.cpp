@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Dialect/Attn/Transforms/Dependence.h"
 #include "attn/Dialect/Attn/Transforms/LegalizeMath.h"
 #include "llvm/ADT/SetVector.h"
@@ -155,6 +156,42 @@ Value HookBody::clone(OpBuilder &builder, Location location, ValueRange in, Valu
   if (hook.getKind() == HookKind::Mask)
     compareUnclamped();
   return mapping.lookupOrDefault(hook.getYield().getValue());
+}
+
+std::pair<Value, Value> HookBody::cloneMask(OpBuilder &builder, Location location, ValueRange in, ValueRange idx,
+                                            Value looksUp) {
+  Operation *before = builder.getInsertionBlock()->empty() ? nullptr : &builder.getInsertionBlock()->back();
+  Value whole = clone(builder, location, in, idx);
+  if (!looksUp)
+    return {whole, Value()};
+  Value places, entries;
+  for (Value term : getMaskTerms(hook)) {
+    Value value = mapping.lookupOrDefault(term);
+    Value &to = looksUpKey(term) ? entries : places;
+    to = to ? arith::AndIOp::create(builder, location, to, value).getResult() : value;
+  }
+  if (!entries)
+    return {places, Value()};
+  // What only the lookups use moves into the branch; the conjunction of all the terms, which nobody uses, goes.
+  auto branch = scf::IfOp::create(builder, location, builder.getI1Type(), looksUp, /*withElseRegion=*/true);
+  OpBuilder then = branch.getThenBodyBuilder(), other = branch.getElseBodyBuilder();
+  auto yield = scf::YieldOp::create(then, location, entries);
+  Value yes = arith::ConstantIntOp::create(other, location, 1, 1);
+  scf::YieldOp::create(other, location, yes);
+  for (Operation *op = branch->getPrevNode(); op != before;) {
+    Operation *previous = op->getPrevNode();
+    if (places && op == places.getDefiningOp()) {
+      op = previous;
+      continue;
+    }
+    bool inside = llvm::all_of(op->getUsers(), [&](Operation *user) { return branch->isProperAncestor(user); });
+    if (op->use_empty())
+      op->erase();
+    else if (inside)
+      op->moveBefore(&yield->getBlock()->front());
+    op = previous;
+  }
+  return {places, branch.getResult(0)};
 }
 
 /// A mask drops keys that do not exist whatever it says of them, so only lookups need a key that does: what compares

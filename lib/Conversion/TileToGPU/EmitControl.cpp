@@ -239,7 +239,21 @@ static LogicalResult emitPredicated(Emitter &e, scf::IfOp op) {
   return success();
 }
 
+/// The arm that is taken of a branch on a settled condition.
+static LogicalResult emitArm(Emitter &e, scf::IfOp op, Region &arm) {
+  if (arm.empty())
+    return success();
+  if (failed(e.emitBlock(arm.front())))
+    return failure();
+  for (auto [result, value] : llvm::zip_equal(op.getResults(), arm.front().getTerminator()->getOperands()))
+    if (failed(e.alias(result, value)))
+      return failure();
+  return success();
+}
+
 LogicalResult tile::emitIf(Emitter &e, scf::IfOp op) {
+  if (auto known = e.settled.find(op.getCondition()); known != e.settled.end())
+    return emitArm(e, op, known->second ? op.getThenRegion() : op.getElseRegion());
   if ((!e.inFlight.empty() || e.guard) && canPredicate(op))
     return emitPredicated(e, op);
   if (failed(landed(e, op)))

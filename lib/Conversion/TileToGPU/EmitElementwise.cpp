@@ -238,6 +238,14 @@ static Value keepWhere(Emitter &e, Value condition, Value value, Value dropped) 
   return e.ptx("selp.f32 $0, $1, $2, $3;", "=f,f,f,b", {value, dropped, condition}, e.f32, /*effects=*/false)[0];
 }
 
+/// A condition of a branch in the body that all elements share.
+static Value getUniformCondition(MaskOp op) {
+  for (auto branch : op.getBody().front().getOps<scf::IfOp>())
+    if (!op.getBody().isAncestor(branch.getCondition().getParentRegion()))
+      return branch.getCondition();
+  return {};
+}
+
 static LogicalResult emitMask(Emitter &e, MaskOp op) {
   const Fragment f = e.fragment(op.getResult().getType());
   Elements value(e, op.getValue());
@@ -266,13 +274,6 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
     LLVM::CondBrOp::create(e.b, e.loc, inside, rest, whole, masked, ValueRange());
     e.enter(masked);
   }
-  // A copy that the back end cannot see through: else the comparisons of several masks are shared and their
-  // predicates, one per element, are kept in registers in between.
-  SmallVector<Value> lanes;
-  for (int64_t d = 0, n = all.size(); d < n; ++d) {
-    Value lane = e.lanePart(f.getLanePart(d));
-    lanes.push_back(lane ? e.hideLanePart(lane) : Value());
-  }
   Type element = cast<RegType>(op.getResult().getType()).getElementType();
   if (!isa<FloatType>(element))
     return op.emitError() << "masks elements of type " << element << ", expected floats";
@@ -280,22 +281,52 @@ static LogicalResult emitMask(Emitter &e, MaskOp op) {
                             ? llvm::APFloat::getZero(cast<FloatType>(element).getFloatSemantics())
                             : llvm::APFloat::getInf(cast<FloatType>(element).getFloatSemantics(), /*Negative=*/true);
   Value dropped = LLVM::ConstantOp::create(e.b, e.loc, element, FloatAttr::get(element, other));
-  Block &body = op.getBody().front();
+  auto emitElements = [&](Regs &out) -> LogicalResult {
+    // A copy that the back end cannot see through: else the comparisons of several masks are shared and their
+    // predicates, one per element, are kept in registers in between.
+    SmallVector<Value> lanes;
+    for (int64_t d = 0, n = all.size(); d < n; ++d) {
+      Value lane = e.lanePart(f.getLanePart(d));
+      lanes.push_back(lane ? e.hideLanePart(lane) : Value());
+    }
+    Block &body = op.getBody().front();
+    for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
+      for (auto [k, arg] : llvm::enumerate(op.getInputArgs()))
+        bindElement(e, arg, inputs[k].get(from[k][i]));
+      for (auto [d, arg] : llvm::enumerate(op.getIndexArgs()))
+        e.indices[arg] = {lanes[d], f.getOffsets(i)[d]};
+      if (failed(e.emitBlock(body)))
+        return failure();
+      out.push_back(keepWhere(e, e.scalar(op.getYield().getOperand(0)), value.get(same[i]), dropped));
+    }
+    if (f.getPack() == 2) {
+      Regs packed;
+      for (size_t i = 0; i < out.size(); i += 2)
+        packed.push_back(pack16(e, out[i], out[i + 1], element));
+      out = packed;
+    }
+    return success();
+  };
   Regs out;
-  for (int64_t i = 0, n = f.getNumElements(); i < n; ++i) {
-    for (auto [k, arg] : llvm::enumerate(op.getInputArgs()))
-      bindElement(e, arg, inputs[k].get(from[k][i]));
-    for (auto [d, arg] : llvm::enumerate(op.getIndexArgs()))
-      e.indices[arg] = {lanes[d], f.getOffsets(i)[d]};
-    if (failed(e.emitBlock(body)))
-      return failure();
-    out.push_back(keepWhere(e, e.scalar(op.getYield().getOperand(0)), value.get(same[i]), dropped));
-  }
-  if (f.getPack() == 2) {
-    Regs packed;
-    for (size_t i = 0; i < out.size(); i += 2)
-      packed.push_back(pack16(e, out[i], out[i + 1], element));
-    out = packed;
+  if (Value condition = getUniformCondition(op); condition && !e.settled.contains(condition)) {
+    // A branch around the lookups of all the elements, not of each.
+    Block *yes = e.newBlock(), *no = e.newBlock();
+    if (!rest)
+      rest = e.newBlock(SmallVector<Type>(llvm::map_range(e.reg(op.getValue()), [](Value v) { return v.getType(); })));
+    LLVM::CondBrOp::create(e.b, e.loc, e.scalar(condition), yes, ValueRange(), no, ValueRange());
+    for (bool value : {true, false}) {
+      e.enter(value ? yes : no);
+      e.settled[condition] = value;
+      out.clear();
+      LogicalResult done = emitElements(out);
+      e.settled.erase(condition);
+      if (failed(done))
+        return failure();
+      if (value)
+        LLVM::BrOp::create(e.b, e.loc, out, rest);
+    }
+  } else if (failed(emitElements(out))) {
+    return failure();
   }
   if (rest) {
     LLVM::BrOp::create(e.b, e.loc, out, rest);

@@ -243,6 +243,9 @@ public:
   /// i1 of the branches around the code that is written without branches; loads are made where it holds. Null: always.
   Value guard;
 
+  /// Conditions whose value is settled where the code is written: only the arm that is taken becomes code.
+  DenseMap<Value, bool> settled;
+
   /// Attributes of the finished function: the manifest's words and maps.
   SmallVector<Attribute> words, maps;
   int64_t sharedBytes = 0;
