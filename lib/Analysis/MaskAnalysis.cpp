@@ -388,8 +388,8 @@ std::optional<Linear> MaskAnalysis::parseOp(Value value) {
       return std::nullopt;
     auto [a0, a1] = interval(*a);
     auto [b0, b1] = interval(*b);
-    Linear r = isa<arith::MinSIOp>(op) ? interval(pb.min(a0, b0), pb.min(a1, b1))
-                                       : interval(pb.max(a0, b0), pb.max(a1, b1));
+    Linear r =
+        isa<arith::MinSIOp>(op) ? interval(pb.min(a0, b0), pb.min(a1, b1)) : interval(pb.max(a0, b0), pb.max(a1, b1));
     r.perToken = a->perToken || b->perToken;
     return r;
   }
@@ -569,8 +569,7 @@ std::optional<Sets> MaskAnalysis::compareEntries(arith::CmpIPredicate predicate,
     break;
   }
   auto [from, to] = close(clip);
-  int64_t first = pb.scan(entry->param, entry->base,
-                          {from, to, bounds[0], bounds[1], bounds[2], bounds[3], flags});
+  int64_t first = pb.scan(entry->param, entry->base, {from, to, bounds[0], bounds[1], bounds[2], bounds[3], flags});
   // What the rest of the conjunction hides may have any entry.
   int64_t begins = pb.isGeZero(pb.sub(from, first + 2)), ends = pb.isGeZero(pb.sub(first + 3, to));
   int64_t far = pb.constant(int64_t(1) << 30);
@@ -775,36 +774,6 @@ RangeProgram MaskAnalysis::run() {
   if (all.lo)
     pb.program.lookups = {*all.lo, *all.hi};
   return pb.program;
-}
-
-SmallVector<Value> attn::getMaskTerms(HookOp mask) {
-  SmallVector<Value> terms, work = {mask.getYield().getValue()};
-  while (!work.empty()) {
-    Value value = work.pop_back_val();
-    if (auto both = value.getDefiningOp<arith::AndIOp>())
-      work.append({both.getRhs(), both.getLhs()});
-    else
-      terms.push_back(value);
-  }
-  return terms;
-}
-
-static bool dependsOn(Value value, bool lookup, DenseMap<std::pair<Value, unsigned>, bool> &known) {
-  auto [it, fresh] = known.try_emplace({value, lookup}, false);
-  Operation *op = value.getDefiningOp();
-  if (!fresh || !op)
-    return it->second;
-  bool result = !lookup && isa<KVPosOp>(op);
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      result |= dependsOn(operand, lookup && !isa<memref::LoadOp>(inner), known);
-  });
-  return known[{value, lookup}] = result;
-}
-
-bool attn::looksUpKey(Value value) {
-  DenseMap<std::pair<Value, unsigned>, bool> known;
-  return dependsOn(value, /*lookup=*/true, known);
 }
 
 RangeProgram attn::analyzeMask(VariantOp variant, bool scans) {

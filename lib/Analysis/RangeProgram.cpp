@@ -74,13 +74,13 @@ SmallVector<Value> attn::emitExtentLoop(OpBuilder &builder, Location loc, Value 
   };
   Value none = number(0), one = arith::ConstantIndexOp::create(builder, loc, 1);
   SmallVector<Value> init = {number(std::numeric_limits<int64_t>::max()), number(std::numeric_limits<int64_t>::min())};
-  auto loop = scf::ForOp::create(builder, loc, from, to, one, init,
-                                 [&](OpBuilder &b, Location, Value at, ValueRange state) {
-                                   Value entry = loadEntry(b, loc, table, at);
-                                   Value least = arith::MinSIOp::create(b, loc, state[0], entry);
-                                   Value most = arith::MaxSIOp::create(b, loc, state[1], entry);
-                                   scf::YieldOp::create(b, loc, ValueRange{least, most});
-                                 });
+  auto loop =
+      scf::ForOp::create(builder, loc, from, to, one, init, [&](OpBuilder &b, Location, Value at, ValueRange state) {
+        Value entry = loadEntry(b, loc, table, at);
+        Value least = arith::MinSIOp::create(b, loc, state[0], entry);
+        Value most = arith::MaxSIOp::create(b, loc, state[1], entry);
+        scf::YieldOp::create(b, loc, ValueRange{least, most});
+      });
   Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, from, to);
   return {arith::SelectOp::create(builder, loc, some, loop.getResult(0), none),
           arith::SelectOp::create(builder, loc, some, loop.getResult(1), none)};
@@ -116,8 +116,7 @@ SmallVector<Value> attn::emitScanLoop(OpBuilder &builder, Location loc, Value ta
       });
   Value extent = arith::SubIOp::create(builder, loc, loop.getResult(3), loop.getResult(2));
   Value whole = arith::CmpIOp::create(builder, loc, CmpIPredicate::eq, extent, loop.getResult(4));
-  return {loop.getResult(0), loop.getResult(1),
-          arith::SelectOp::create(builder, loc, whole, loop.getResult(2), none),
+  return {loop.getResult(0), loop.getResult(1), arith::SelectOp::create(builder, loc, whole, loop.getResult(2), none),
           arith::SelectOp::create(builder, loc, whole, loop.getResult(3), from)};
 }
 

@@ -181,10 +181,9 @@ bool Task::runScan(ScanOp op) {
     bool outside;
     int64_t first, last, count = 0;
   };
-  Condition conditions[] = {{get(op.getSomeLo()).word.i, get(op.getSomeHi()).word.i, op.getSomeOutside(),
-                             std::max(from, to), from},
-                            {get(op.getAllLo()).word.i, get(op.getAllHi()).word.i, op.getAllOutside(),
-                             std::max(from, to), from}};
+  Condition conditions[] = {
+      {get(op.getSomeLo()).word.i, get(op.getSomeHi()).word.i, op.getSomeOutside(), std::max(from, to), from},
+      {get(op.getAllLo()).word.i, get(op.getAllHi()).word.i, op.getAllOutside(), std::max(from, to), from}};
   for (int64_t i = from; i < to; ++i) {
     int64_t entry;
     if (!readEntry(op, op.getTable(), base + i, entry))

@@ -64,8 +64,8 @@ struct RangeProgram {
 
 /// What becomes of the lookups of several entries. `operands`: the buffer, its first index (Scan), from and to (index),
 /// then the bounds (i64). Returns the registers that the instruction writes: i64 of Extent, index of Scan.
-using EmitLookup =
-    llvm::function_ref<llvm::SmallVector<Value>(OpBuilder &, Location, const RangeProgram::Inst &, ValueRange operands)>;
+using EmitLookup = llvm::function_ref<llvm::SmallVector<Value>(OpBuilder &, Location, const RangeProgram::Inst &,
+                                                               ValueRange operands)>;
 
 /// The program of "every key, and nothing known of the interior" (or with `full` of "all keys visible").
 RangeProgram makeWholeRange(int64_t numParams, bool full);

@@ -73,7 +73,8 @@ std::pair<Value, Value> mlir::attn::buildNormalise(KernelBuilder &kb, Value max,
 
 namespace {
 /// Keys that an item visits: whole blocks from lo, keys below `end` exist and belong to the chunk, blocks within
-/// [fullLo, fullHi) need no mask (null: no such interval), those within [lookupLo, lookupHi) no lookups (null: not known).
+/// [fullLo, fullHi) need no mask (null: no such interval), those within [lookupLo, lookupHi) no lookups (null: not
+/// known).
 struct KeyRange {
   Value lo, hi, end, fullLo, fullHi, lookupLo, lookupHi;
 };
@@ -411,8 +412,8 @@ Value AttentionKernel::buildMask(Value x, const CoordFrame &frame, const KeyRang
     Value j = frame.keys->j, last = arith::AddIOp::create(b, loc, j, kb.index(spec.config.getKeys()));
     Value above = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, j, range.lookupLo);
     last = arith::MinSIOp::create(b, loc, last, range.end);
-    looksUp = arith::OrIOp::create(
-        b, loc, above, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, last, range.lookupHi));
+    looksUp = arith::OrIOp::create(b, loc, above,
+                                   arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, last, range.lookupHi));
   }
   return tile::MaskOp::create(
       b, loc, x, values, dims, key, range.fullLo, range.fullHi, range.fullLo ? spec.config.getKeys() : 0,

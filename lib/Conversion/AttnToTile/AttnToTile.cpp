@@ -37,7 +37,8 @@ static LogicalResult checkConfig(AttentionOp op, ConfigAttr config) {
 /// Few queries read a table of keys as often as their mask does; tokens of several requests would each scan one; keys
 /// of block-sparse rows are not in the order of their positions.
 static bool wantsScans(AttentionOp op, ConfigAttr config) {
-  return op.getFormat().getKind() != FormatKind::Bsr && !config.getRowTable() && config.getRows() / config.getPack() >= 32;
+  return op.getFormat().getKind() != FormatKind::Bsr && !config.getRowTable() &&
+         config.getRows() / config.getPack() >= 32;
 }
 
 FailureOr<AttentionKernels> attn::convertAttentionToTile(AttentionOp op) {

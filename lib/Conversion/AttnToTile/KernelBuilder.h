@@ -177,8 +177,8 @@ public:
   /// The value of a scalar hook: clones the whole region. `x` replaces the hook's first argument where it has one.
   Value clone(OpBuilder &b, Location loc, ValueRange inputs, ValueRange indices, Value x = {});
 
-  /// The value of a mask hook: the terms that compare places, and those that look up entries at the key's position, which
-  /// do so where `looksUp` (i1, the same for all elements; null: everywhere). Either is null when there are none.
+  /// The value of a mask hook: the terms that compare places, and those that look up entries at the key's position,
+  /// which do so where `looksUp` (i1, the same for all elements; null: everywhere). Either is null when there are none.
   std::pair<Value, Value> cloneMask(OpBuilder &b, Location loc, ValueRange inputs, ValueRange indices, Value looksUp);
 
   /// Starts a body in which single values are asked for.

@@ -29,11 +29,10 @@ static void expandLookups(KernelOp kernel) {
     if (auto extent = dyn_cast<ExtentOp>(op))
       results = mlir::attn::emitExtentLoop(b, op->getLoc(), extent.getTable(), extent.getFrom(), extent.getTo());
     else if (auto scan = dyn_cast<ScanOp>(op))
-      results = mlir::attn::emitScanLoop(
-          b, op->getLoc(), scan.getTable(), scan.getBase(), scan.getFrom(), scan.getTo(),
-          {scan.getSomeLo(), scan.getSomeHi(), scan.getAllLo(), scan.getAllHi()},
-          (scan.getSomeOutside() ? mlir::attn::RangeProgram::SomeOutside : 0) |
-              (scan.getAllOutside() ? mlir::attn::RangeProgram::AllOutside : 0));
+      results = mlir::attn::emitScanLoop(b, op->getLoc(), scan.getTable(), scan.getBase(), scan.getFrom(), scan.getTo(),
+                                         {scan.getSomeLo(), scan.getSomeHi(), scan.getAllLo(), scan.getAllHi()},
+                                         (scan.getSomeOutside() ? mlir::attn::RangeProgram::SomeOutside : 0) |
+                                             (scan.getAllOutside() ? mlir::attn::RangeProgram::AllOutside : 0));
     else
       return;
     op->replaceAllUsesWith(results);

@@ -470,8 +470,8 @@ static bool runsOnOneThread(RoleOp role) {
                 bool paged = false;
                 if (auto load = dyn_cast<LoadAsyncOp>(op))
                   paged = isGather(load) || load.getView().getType().isPaged();
-                bool tile = isa<FillRowsOp, LocalStoreOp, StoreOp, ExtentOp, ScanOp>(op) || llvm::any_of(op->getOperandTypes(), spread) ||
-                            llvm::any_of(op->getResultTypes(), spread);
+                bool tile = isa<FillRowsOp, LocalStoreOp, StoreOp, ExtentOp, ScanOp>(op) ||
+                            llvm::any_of(op->getOperandTypes(), spread) || llvm::any_of(op->getResultTypes(), spread);
                 return paged || tile ? WalkResult::interrupt() : WalkResult::advance();
               })
               .wasInterrupted();

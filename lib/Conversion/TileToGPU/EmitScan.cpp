@@ -72,8 +72,8 @@ static FailureOr<Table> getTable(Emitter &e, Operation *op, Value memref, Index 
   Table table;
   table.stored = cast<MemRefType>(memref.getType()).getElementType();
   table.compared = table.stored == e.i64 ? e.i64 : e.i32;
-  table.pointer = LLVM::GEPOp::create(e.b, e.loc, e.global, table.stored, e.pointer(memref),
-                                      ArrayRef<LLVM::GEPArg>{e.widen(base)});
+  table.pointer =
+      LLVM::GEPOp::create(e.b, e.loc, e.global, table.stored, e.pointer(memref), ArrayRef<LLVM::GEPArg>{e.widen(base)});
   return table;
 }
 
@@ -193,7 +193,7 @@ static LogicalResult emitScan(Emitter &e, ScanOp op) {
   e.enter(exit);
 
   state = State::from(header->getArguments());
-  
+
   Value nobody = maximum(e, from, to);
   Value count = reduce(e, state.count, NVVM::ReduxKind::ADD);
   SmallVector<Value> results;
@@ -217,8 +217,8 @@ static LogicalResult emitExtent(Emitter &e, ExtentOp op) {
   Type type = table->compared;
   auto constant = [&](int64_t narrow, int64_t wide) { return type == e.i32 ? e.c32(narrow) : e.c64(wide); };
   Block *header = e.newBlock({e.i32, type, type}), *body = e.newBlock(), *exit = e.newBlock();
-  LLVM::BrOp::create(
-      e.b, e.loc, ValueRange{from, constant(INT32_MAX, INT64_MAX), constant(INT32_MIN, INT64_MIN)}, header);
+  LLVM::BrOp::create(e.b, e.loc, ValueRange{from, constant(INT32_MAX, INT64_MAX), constant(INT32_MIN, INT64_MIN)},
+                     header);
   e.enter(header);
   Value at = header->getArgument(0), least = header->getArgument(1), most = header->getArgument(2);
   LLVM::CondBrOp::create(e.b, e.loc, e.compare(ICmpPredicate::slt, at, to), body, exit);

@@ -22,9 +22,9 @@
 #include "Kernels.h"
 #include "WarpSpecialize.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
-#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Iterators.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::tile {
