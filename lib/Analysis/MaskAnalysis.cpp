@@ -22,6 +22,7 @@
 
 #include "attn/Analysis/MaskAnalysis.h"
 #include "RangeBuilder.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -115,6 +116,7 @@ private:
   RangeBuilder pb;
   Bounds found; // what the scan made last says of `holds`
   Bounds clip;  // keys outside are hidden by another part of the conjunction
+  bool isTerm = true; // what is visited is a term of the mask's own conjunction
   int64_t q0, q1;
   bool usedQuery = false;
   std::map<std::tuple<void *, bool, int64_t, int64_t>, Sets> setsOf; // with the clip
@@ -705,6 +707,8 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
   Operation *op = value.getDefiningOp();
   if (!op || !value.getType().isInteger(1))
     return unknown();
+  auto outer = llvm::make_scope_exit([this, before = isTerm] { isTerm = before; });
+  isTerm &= !negate && isa<arith::AndIOp, arith::CmpIOp>(op);
   APInt literal;
   if (matchPattern(value, m_ConstantInt(&literal)))
     return constant(literal.isOne() != negate);
@@ -712,7 +716,7 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
     auto predicate = negate ? arith::invertPredicate(cmp.getPredicate()) : cmp.getPredicate();
     if (readsByKey(value)) {
       auto sets = compareEntries(predicate, cmp.getLhs(), cmp.getRhs());
-      if (sets && !negate)
+      if (sets && isTerm)
         holds[value] = found;
       return sets ? *sets : unknown();
     }

@@ -41,7 +41,7 @@ def entries(rng, count, type):
 
 class Mask:
     def __init__(self, rng, type):
-        self.rng, self.type, self.lines, self.count = rng, type, [], 0
+        self.rng, self.type, self.lines, self.count, self.compared = rng, type, [], 0, []
 
     def emit(self, text):
         self.count += 1
@@ -76,7 +76,8 @@ class Mask:
     def expression(self, depth):
         rng = self.rng
         if depth == 0:
-            value = self.compare()
+            value = rng.choice(self.compared) if self.compared and rng.random() < 0.2 else self.compare()
+            self.compared.append(value)
             return self.emit(f"arith.xori {value}, %true : i1") if rng.random() < 0.15 else value
         a, b = self.expression(depth - 1), self.expression(rng.randrange(depth))
         return self.emit(f"arith.{rng.choice(['andi', 'andi', 'andi', 'ori'])} {a}, {b} : i1")
