@@ -716,8 +716,8 @@ Sets MaskAnalysis::compute(Value value, bool negate) {
     auto predicate = negate ? arith::invertPredicate(cmp.getPredicate()) : cmp.getPredicate();
     if (readsByKey(value)) {
       auto sets = compareEntries(predicate, cmp.getLhs(), cmp.getRhs());
-      if (sets && isTerm)
-        holds[value] = found;
+      if (sets && isTerm) // once: a term that comes again is clipped by itself
+        holds.try_emplace(value, found);
       return sets ? *sets : unknown();
     }
     auto l = parse(cmp.getLhs()), r = l ? parse(cmp.getRhs()) : std::nullopt;
