@@ -77,3 +77,31 @@ tile.kernel @calls(%lse: memref<?xf32> {tile.arg = "lse"}, %items: !tile.items {
     tile.store %b, %lv[%c0] : !r, !lv
   }
 }
+
+// Lookups become loops over the entries.
+// CHECK-LABEL: func.func @lookups(
+// CHECK: scf.for
+// CHECK: %[[EXTENT:.*]]:2 = scf.for {{.*}} -> (i64, i64)
+// CHECK: %[[ENTRY:.*]] = llvm.load {{.*}} : !llvm.ptr -> i8
+// CHECK-NEXT: %[[WIDE:.*]] = arith.extsi %[[ENTRY]] : i8 to i64
+// CHECK-NEXT: arith.minsi %{{.*}}, %[[WIDE]]
+// CHECK-NEXT: arith.maxsi %{{.*}}, %[[WIDE]]
+// CHECK: %[[LEAST:.*]] = arith.select %{{.*}}, %[[EXTENT]]#0, %{{.*}} : i64
+// CHECK: %[[MOST:.*]] = arith.select %{{.*}}, %[[EXTENT]]#1, %{{.*}} : i64
+// CHECK: scf.for {{.*}} -> (index, index, index, index, index)
+// CHECK: llvm.load {{.*}} : !llvm.ptr -> i8
+// CHECK: arith.cmpi {{.*}} %[[LEAST]] : i64
+// CHECK-NOT: tile.
+tile.kernel @lookups(%lse: memref<?xf32> {tile.arg = "lse"}, %items: !tile.items {tile.arg = "items"}, %doc: memref<?xi8> {tile.arg = "param:doc"})
+    attributes {level = #tile.level<logical>} {
+  tile.for_each (%row0 = token0, %rows = rows, %lo = klo, %hi = khi) in %items {
+    %least, %most = tile.extent %doc[%lo to %hi] : memref<?xi8>
+    %0:4 = tile.scan %doc[%row0] from %lo to %hi some outside(%least, %most) all(%most, %least) : memref<?xi8>
+    %1 = arith.addi %0#0, %0#1 : index
+    %2 = arith.addi %0#2, %0#3 : index
+    %3 = arith.addi %1, %2 : index
+    %lv = tile.view %lse[%3] rows(%rows) : memref<?xf32> -> !lv
+    %a = tile.load %lv[%lo] : !lv -> !r
+    tile.store %a, %lv[%hi] : !r, !lv
+  }
+}

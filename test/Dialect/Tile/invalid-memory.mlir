@@ -283,6 +283,41 @@ func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>>) {
 }
 
 // -----
+func.func @f(%q: !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 1>) -> !tile.smem<8x8xf16> {
+  // expected-error @+1 {{wait_c3: observes the pipeline, whose stages are others', and uses the slot}}
+  %s, %w = tile.consumer_wait %q {observes} : !tile.pipeline<2 x !tile.smem<8x8xf16>, words = 1>
+  return %s : !tile.smem<8x8xf16>
+}
+
+// -----
+func.func @f(%t: memref<?xf32>, %i: index) {
+  // expected-error @+1 {{extent_c1: has a table of type 'memref<?xf32>', expected a contiguous one-dimensional memref of i8, i32 or i64}}
+  %a, %b = tile.extent %t[%i to %i] : memref<?xf32>
+  return
+}
+
+// -----
+func.func @f(%t: memref<?xi32, strided<[2]>>, %i: index) {
+  // expected-error @+1 {{extent_c1: has a table of type 'memref<?xi32, strided<[2]>>', expected a contiguous}}
+  %a, %b = tile.extent %t[%i to %i] : memref<?xi32, strided<[2]>>
+  return
+}
+
+// -----
+func.func @f(%t: memref<?xi16>, %i: index, %x: i64) {
+  // expected-error @+1 {{scan_c1: has a table of type 'memref<?xi16>', expected a contiguous one-dimensional memref of i8, i32 or i64}}
+  %0:4 = tile.scan %t[%i] from %i to %i some(%x, %x) all(%x, %x) : memref<?xi16>
+  return
+}
+
+// -----
+func.func @f(%t: memref<4x?xi32>, %i: index, %x: i64) {
+  // expected-error @+1 {{scan_c1: has a table of type 'memref<4x?xi32>', expected a contiguous one-dimensional}}
+  %0:4 = tile.scan %t[%i] from %i to %i some(%x, %x) all(%x, %x) : memref<4x?xi32>
+  return
+}
+
+// -----
 func.func @f() {
   %q = tile.pipeline : !tile.pipeline<2 x !tile.smem<8x8xf16>>
   %o = tile.pipeline chain %q : !tile.pipeline<2 x !tile.smem<8x8xf16>> : !tile.pipeline<2 x !tile.smem<8x8xf16>>

@@ -132,3 +132,42 @@ func.func @gather(%v: !tile.view<?x16xf16>, %i: index, %p: !tile.pipeline<2 x !t
   tile.load_async %v[%i] into %s signal %p {tile.gather} : !tile.view<?x16xf16>, !tile.smem<16x16xf16>, !tile.pipeline<2 x !tile.smem<16x16xf16>>
   return
 }
+
+// CHECK-LABEL: func.func @lookups
+func.func @lookups(%i8: memref<?xi8>, %i32: memref<64xi32>, %i64: memref<?xi64>, %base: index, %from: index, %to: index, %lo: i64, %hi: i64) {
+  // CHECK-NEXT: %[[A:.*]], %[[B:.*]] = tile.extent %{{.*}}[%[[FROM:.*]] to %[[TO:.*]]] : memref<64xi32>
+  %a, %b = tile.extent %i32[%from to %to] : memref<64xi32>
+  // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = tile.scan %{{.*}}[%[[BASE:.*]]] from %[[FROM]] to %[[TO]] some(%[[A]], %[[B]]) all(%[[B]], %[[A]]) : memref<64xi32>
+  %0:4 = tile.scan %i32[%base] from %from to %to some(%a, %b) all(%b, %a) : memref<64xi32>
+  // CHECK-NEXT: tile.scan %{{.*}}[%[[BASE]]] from %[[FROM]] to %[[TO]] some outside(%[[LO:.*]], %[[HI:.*]]) all(%[[B]], %[[A]]) : memref<?xi8>
+  %1:4 = tile.scan %i8[%base] from %from to %to some outside(%lo, %hi) all(%b, %a) : memref<?xi8>
+  // CHECK-NEXT: tile.scan %{{.*}} some(%[[LO]], %[[HI]]) all outside(%[[A]], %[[B]]) {tile.lookup = 1 : i64} : memref<?xi64>
+  %2:4 = tile.scan %i64[%base] from %from to %to some(%lo, %hi) all outside(%a, %b) {tile.lookup = 1 : i64} : memref<?xi64>
+  // CHECK-NEXT: tile.scan %{{.*}} some outside(%[[LO]], %[[HI]]) all outside(%[[A]], %[[B]]) : memref<?xi64>
+  %3:4 = tile.scan %i64[%base] from %from to %to some outside(%lo, %hi) all outside(%a, %b) : memref<?xi64>
+  return
+}
+
+// CHECK-LABEL: tile.kernel @observes
+tile.kernel @observes() attributes {level = #tile.level<specialized>} {
+  %c0 = arith.constant 0 : index
+  %q = tile.pipeline : !tile.pipeline<2 x !t, words = 1>
+  tile.roles {
+    tile.role @query warps(1) {
+      %s = tile.producer_acquire %q : !tile.pipeline<2 x !t, words = 1> -> !t
+      tile.send %q(%c0) : !tile.pipeline<2 x !t, words = 1>
+      tile.commit %q : !tile.pipeline<2 x !t, words = 1>
+    }
+    // It gives nothing back.
+    // CHECK: tile.role @producer
+    // CHECK-NEXT: %{{.*}}, %{{.*}} = tile.consumer_wait %{{.*}} {observes} : !tile.pipeline<2 x {{.*}}, words = 1>
+    // CHECK-NEXT: }
+    tile.role @producer warps(1) {
+      %s, %w = tile.consumer_wait %q {observes} : !tile.pipeline<2 x !t, words = 1>
+    }
+    tile.role @consumer warps(4) {
+      %s, %w = tile.consumer_wait %q : !tile.pipeline<2 x !t, words = 1>
+      tile.consumer_release %q : !tile.pipeline<2 x !t, words = 1>
+    }
+  }
+}
