@@ -114,8 +114,8 @@ private:
   HookOp mask;
   bool scans;
   RangeBuilder pb;
-  Bounds found; // what the scan made last says of `holds`
-  Bounds clip;  // keys outside are hidden by another part of the conjunction
+  Bounds found;       // what the scan made last says of `holds`
+  Bounds clip;        // keys outside are hidden by another part of the conjunction
   bool isTerm = true; // what is visited is a term of the mask's own conjunction
   int64_t q0, q1;
   bool usedQuery = false;
