@@ -526,6 +526,13 @@ std::optional<std::pair<int64_t, int64_t>> MaskAnalysis::getQueryValues(Value va
   return interval(*linear);
 }
 
+/// As many as travel with the fields of an item (tile-stream-items); of further comparisons nothing is known.
+static constexpr int64_t kMaxScans = 4;
+
+static int64_t countScans(const RangeProgram &program) {
+  return llvm::count_if(program.code, [](auto &inst) { return inst.op == RangeProgram::Op::Scan; });
+}
+
 /// A comparison of a table's entry at the key with what does not depend on the key.
 std::optional<Sets> MaskAnalysis::compareEntries(arith::CmpIPredicate predicate, Value lhs, Value rhs) {
   using P = arith::CmpIPredicate;
@@ -536,7 +543,7 @@ std::optional<Sets> MaskAnalysis::compareEntries(arith::CmpIPredicate predicate,
     static const P mirrored[] = {P::eq, P::ne, P::sgt, P::sge, P::slt, P::sle, P::ugt, P::uge, P::ult, P::ule};
     predicate = mirrored[static_cast<int>(predicate)];
   }
-  if (!entry || predicate > P::sge || readsByKey(rhs))
+  if (!entry || predicate > P::sge || readsByKey(rhs) || countScans(pb.program) >= kMaxScans)
     return std::nullopt;
   auto values = getQueryValues(rhs, entry->bits);
   if (!values)

@@ -341,3 +341,32 @@ attn.variant @long(%doc: memref<?xi64>) {
     attn.yield %in : i1
   }
 }
+
+// Four comparisons of entries are read, not a fifth.
+// CHECK-LABEL: func.func @five_range(
+// CHECK-SAME: "scan"
+// CHECK-SAME: "scan"
+// CHECK-SAME: "scan"
+// CHECK-SAME: "scan"
+// CHECK-NOT: "scan"
+// expected-remark @below {{range is sound, hull loose, interior loose}}
+attn.variant @five(%a: memref<?xi32>, %b: memref<?xi32>) {
+  attn.hook mask (%at: !attn.coord) {
+    %one = arith.constant 1 : i32
+    %two = arith.constant 2 : i32
+    %three = arith.constant 3 : i32
+    %k = attn.kv_pos %at
+    %x = memref.load %a[%k] : memref<?xi32>
+    %y = memref.load %b[%k] : memref<?xi32>
+    %c0 = arith.cmpi ne, %x, %one : i32
+    %c1 = arith.cmpi ne, %y, %one : i32
+    %c2 = arith.cmpi sle, %x, %two : i32
+    %c3 = arith.cmpi sle, %y, %two : i32
+    %c4 = arith.cmpi ne, %x, %three : i32
+    %d0 = arith.andi %c0, %c1 : i1
+    %d1 = arith.andi %c2, %c3 : i1
+    %d2 = arith.andi %d0, %d1 : i1
+    %in = arith.andi %d2, %c4 : i1
+    attn.yield %in : i1
+  }
+}

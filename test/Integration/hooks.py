@@ -8,7 +8,6 @@ A hook hashes an expression of coordinates, table entries, constants at the edge
 into seven bits, which move the logit (or decide the mask, or scale a head vector). The last line is "N passed, N failed".
 """
 
-import os
 import random
 import sys
 
@@ -185,10 +184,7 @@ def run(number, options, folder):
     text, batch = matrix.module(case)
     batch["requests"] = [{"qo": 9, "kv": 5}, {"qo": 1, "kv": 130}, {"qo": 20, "kv": 70}]
     ir, file = runner.write(folder, number, text, batch)
-    commands = [runner.command(options, ir, file)]
-    if options.opt:
-        commands += [[options.opt, str(ir), f"--attn-select-config=target={chip}", "--attn-to-tile", f"--attn-gpu-pipeline=chip={chip}", "-o",
-                      os.devnull] for chip in ("sm_80", "sm_90a")]
+    commands = [runner.command(options, ir, file), *runner.pipelines(options, ir)]
     for command in commands:
         status, output = runner.execute(command, options.timeout)
         # A pipeline may refuse; it may not break.
@@ -197,16 +193,5 @@ def run(number, options, folder):
     return 0, ""
 
 
-def main():
-    parser = runner.make_parser(__doc__, timeout=300)
-    parser.add_argument("--opt", default="")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--only", type=int, default=-1)
-    options = parser.parse_args()
-    numbers = list(range(options.count)) if options.only < 0 else [options.only]
-    return runner.run_all(options, numbers, lambda number, folder: run(number, options, folder))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run_numbers(__doc__, run))

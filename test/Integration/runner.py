@@ -1,4 +1,4 @@
-"""What cases.py, hooks.py and matrix.py share: their options, attn-run on a module and its batch file, many at a time."""
+"""What cases.py, hooks.py, matrix.py and tables.py share: their options, attn-run on a module and its batch file, many at a time."""
 
 import argparse
 import concurrent.futures
@@ -11,7 +11,7 @@ import tempfile
 
 
 def make_parser(doc, timeout):
-    """The options of all three, from the first line of the script's text."""
+    """The options of all, from the first line of the script's text."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--tool", default="build/bin/attn-run")
     parser.add_argument("--device", default="cpu")
@@ -36,6 +36,12 @@ def command(options, ir, file):
     return [options.tool, str(ir), f"--batch={file}", f"--device={options.device}", "--check"] + target
 
 
+def pipelines(options, ir):
+    """With --opt: the module through the pipelines to sm_80 and sm_90a."""
+    return [[options.opt, str(ir), f"--attn-select-config=target={chip}", "--attn-to-tile", f"--attn-gpu-pipeline=chip={chip}", "-o", os.devnull]
+            for chip in ("sm_80", "sm_90a") if options.opt]
+
+
 def execute(line, timeout):
     """(exit status or "timeout", what it printed)"""
     try:
@@ -43,6 +49,18 @@ def execute(line, timeout):
     except subprocess.TimeoutExpired:
         return "timeout", ""
     return done.returncode, done.stdout + done.stderr
+
+
+def run_numbers(doc, run):
+    """The main program of a script whose cases are numbers: run(number, options, folder)."""
+    parser = make_parser(doc, timeout=300)
+    parser.add_argument("--opt", default="")
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--only", type=int, default=-1)
+    options = parser.parse_args()
+    numbers = list(range(options.count)) if options.only < 0 else [options.only]
+    return run_all(options, numbers, lambda number, folder: run(number, options, folder))
 
 
 def run_all(options, names, run, describe=str):

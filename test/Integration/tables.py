@@ -9,7 +9,6 @@ hold runs (documents), permuted runs, a few numbers at random or padding, and be
 "N passed, N failed".
 """
 
-import os
 import random
 import sys
 
@@ -111,8 +110,7 @@ def run(number, options, folder):
     commands = [runner.command(options, ir, file)]
     if options.opt:
         ir, _ = runner.write(folder, f"{number}-gpu", text, batch)
-        commands += [[options.opt, str(ir), f"--attn-select-config=target={chip}", "--attn-to-tile", f"--attn-gpu-pipeline=chip={chip}", "-o",
-                      os.devnull] for chip in ("sm_80", "sm_90a")]
+        commands += runner.pipelines(options, ir)
     for command in commands:
         status, output = runner.execute(command, options.timeout)
         if status:
@@ -120,16 +118,5 @@ def run(number, options, folder):
     return 0, ""
 
 
-def main():
-    parser = runner.make_parser(__doc__, timeout=300)
-    parser.add_argument("--opt", default="")
-    parser.add_argument("--count", type=int, default=40)
-    parser.add_argument("--seed", default="1")
-    parser.add_argument("--only", type=int, default=-1)
-    options = parser.parse_args()
-    numbers = list(range(options.count)) if options.only < 0 else [options.only]
-    return runner.run_all(options, numbers, lambda number, folder: run(number, options, folder))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(runner.run_numbers(__doc__, run))

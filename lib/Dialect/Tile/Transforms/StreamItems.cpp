@@ -390,7 +390,7 @@ static llvm::SmallPtrSet<Operation *, 16> getNeeded(ArrayRef<Operation *> ops, D
   for (Operation *op : ops) {
     if (op == dot)
       break;
-    if (isa<ConsumerWaitOp, FillRowsOp>(op) || isa<scf::SCFDialect>(op->getDialect()))
+    if (isa<ConsumerWaitOp, FillRowsOp, ExtentOp, ScanOp>(op) || isa<scf::SCFDialect>(op->getDialect()))
       work.push_back(op);
   }
   while (!work.empty()) {

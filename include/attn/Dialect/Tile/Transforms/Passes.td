@@ -268,6 +268,9 @@ def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
     next one's first product beside the last one of the item before; the fields
     that they use travel as words with the query tile. An item with 0 rows ends
     the stream. Needs two stages of query tiles to look ahead, works with one.
+    Lookups that tile-warp-specialize marked become those of the role that loads
+    the query tile; their results are words too, which roles that load keys read
+    as observers where the query tiles have two stages or more.
     ```
     tile.for_each (...) { first product; key loops; last product; results }
     // becomes in the consumers
@@ -279,7 +282,7 @@ def TileStreamItemsPass : Pass<"tile-stream-items", "::mlir::tile::KernelOp"> {
   }];
   let statistics = [
     Statistic<"numStreams", "num-streams", "kernels whose items became a stream">,
-    Statistic<"numWords", "num-words", "fields of an item that travel as words">
+    Statistic<"numWords", "num-words", "words of an item: fields and results of lookups">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
